@@ -58,14 +58,20 @@ static const char *system_authorities(void)
 }
 #endif
 
-CURL *libcurl_new(void)
+void libcurl_trust(CURL *e)
 {
-        CURL *e = libcurl.easy_init();
         const char *file = getenv("SSL_CERT_FILE");
         if (!file || !*file)
                 file = system_authorities();
-        if (e && file)
+        if (file)
                 libcurl.easy_setopt(e, CURLOPT_CAINFO, file);
+}
+
+CURL *libcurl_new(void)
+{
+        CURL *e = libcurl.easy_init();
+        if (e)
+                libcurl_trust(e);
         return e;
 }
 

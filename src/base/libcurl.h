@@ -45,6 +45,8 @@ int libcurl_need(struct steno_error *err);
 /* curl_easy_init() with the certificates of authorities: those of SSL_CERT_FILE, else of the
  * system. */
 CURL *libcurl_new(void);
+/* The same certificates, for a handle that was reset. */
+void libcurl_trust(CURL *e);
 /* Why a transfer failed, in words that say what to do where that is known. */
 const char *libcurl_why(CURLcode code);
 

@@ -11,6 +11,13 @@ it is told: `faults` maps a word to how often it still happens.
     no part       200 with an error, when parts are put together
     whole         ranges are ignored
     cut           half of the bytes, then the connection ends
+    half          half of the range that was asked for, well-formed
+    elsewhere     another range than the one that was asked for
+    other         If-Match is ignored, and another object is there
+    lost          parts are put together, and the answer is lost
+    redirect      307, to nowhere
+    page          503 with a page of 200 KB around it
+    pair          a part is answered when another one has come
     silent        no answer at all
     clock         403 RequestTimeTooSkewed, until the client takes the server's date
 """
@@ -18,6 +25,7 @@ import hashlib
 import hmac
 import http.server
 import re
+import ssl
 import threading
 import time
 import urllib.parse
@@ -100,11 +108,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.server.wake.wait(300)
             self.close_connection = True
             return
+        if "partNumber" in query and self.fault("pair"):
+            self.server.pair.wait(300)
         why = self.why_not_signed(body)
         if why:
             self.refuse(403, why, "it is not signed as it should be")
         elif self.fault("slow down"):
             self.refuse(503, "SlowDown")
+        elif self.fault("page"):
+            self.answer(503, b"<html>" + 200000 * b"x")
+        elif self.fault("redirect"):
+            self.answer(307, Location="http://127.0.0.1:1/elsewhere")
         elif self.command in ("PUT", "POST") and self.fault("full"):
             self.refuse(507, "InsufficientStorage")
         elif self.command in ("PUT", "POST") and self.fault("quota"):
@@ -132,11 +146,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if self.fault("no part"):
                 self.refuse(200, "InternalError")
                 return
+            if query["uploadId"] not in s.uploads:
+                self.refuse(404, "NoSuchUpload")
+                return
             parts = s.uploads.pop(query["uploadId"])
             wanted = re.findall(rb"<PartNumber>(\d+)</PartNumber><ETag>([^<]+)</ETag>", body)
             assert [(int(n), e.decode()) for n, e in wanted] == [
                 (n, parts[n][0]) for n in sorted(parts)], "parts are listed as they were sent"
             s.store[key] = b"".join(parts[n][1] for n in sorted(parts))
+            if self.fault("lost"):
+                self.close_connection = True
+                return
             self.answer(200, b"<R><ETag>x</ETag></R>")
         elif self.command == "DELETE":
             if "uploadId" in query:
@@ -159,6 +179,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return '"%s"' % hashlib.sha256(body).hexdigest()[:32]
 
     def answer_bytes(self, body):
+        if self.command == "GET" and self.fault("other"):
+            body = body[::-1]
+            self.headers.replace_header("If-Match", self.etag(body))
         etag = self.etag(body)
         if self.headers.get("If-Match", etag) != etag:
             self.refuse(412, "PreconditionFailed")
@@ -171,9 +194,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif int(span[1]) >= len(body):
             self.refuse(416, "InvalidRange")
         else:
-            part = body[int(span[1]):int(span[2]) + 1]
+            at, end = int(span[1]), min(int(span[2]) + 1, len(body))
+            if self.fault("elsewhere"):
+                at, end = at + 1000, end + 1000
+            if self.fault("half"):
+                end -= (end - at) // 2
+            part = body[at:end]
             cut = self.fault("cut")
             self.answer(206, part[:len(part) // 2] if cut else part, ETag=etag,
+                        Content_Range="bytes %d-%d/%d" % (at, end - 1, len(body)),
                         Content_Length=str(len(part)))
             self.close_connection = self.close_connection or cut
 
@@ -183,12 +212,18 @@ class FakeS3(http.server.ThreadingHTTPServer):
     request_queue_size = 128
     key, secret, bucket = "STENOTESTKEY", "steno-test-secret", "artifacts"
 
-    def __init__(self):
+    def __init__(self, certificate=None):
         super().__init__(("127.0.0.1", 0), Handler)
+        self.certificate = certificate  # a file with its key: https
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self.socket = context.wrap_socket(self.socket, server_side=True)
         self.lock = threading.RLock()
         self.store, self.uploads, self.faults, self.requests = {}, {}, {}, []
         self.skewed = False
         self.wake = threading.Event()
+        self.pair = threading.Barrier(2)
 
     def handle_error(self, *who):
         pass  # clients that give up
@@ -204,7 +239,7 @@ class FakeS3(http.server.ThreadingHTTPServer):
 
     @property
     def endpoint(self):
-        return "http://127.0.0.1:%d" % self.server_address[1]
+        return "http%s://127.0.0.1:%d" % ("s" * bool(self.certificate), self.server_address[1])
 
     def environment(self, where, **more):
         return dict({"STENO_BLOBS": "s3://%s?endpoint=%s" % (where, self.endpoint),

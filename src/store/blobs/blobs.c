@@ -219,8 +219,30 @@ struct trial {
         CURL *h;
         size_t sent;
         int64_t date; /* the server's, in seconds; 0: it said none */
-        bool too_much;
+        int64_t from; /* where its range begins; -1: it said none */
 };
+
+static const char *without_weak(const char *etag)
+{
+        return strncmp(etag, "W/", 2) == 0 ? etag + 2 : etag;
+}
+
+/* A server, or what stands before it, may ignore If-Match and ranges. NULL: what comes now is what
+ * was asked for. */
+static const char *what_is_wrong(const struct trial *t, long status, size_t n, int *code)
+{
+        const struct blobs_request *q = t->q;
+        *code = STENO_EIO;
+        if (q->match && q->etag[0] && strcmp(without_weak(q->etag), without_weak(q->match)) != 0) {
+                *code = STENO_ENOTFOUND;
+                return "another object is there now";
+        }
+        if (status == 200 || n > q->room - q->got)
+                return "the server sent more than the range that was asked for";
+        if (q->got == q->asked && t->from >= 0 && (uint64_t)t->from != q->at + q->asked)
+                return "the server sent another range than the one that was asked for";
+        return NULL;
+}
 
 static size_t take_bytes(char *p, size_t one, size_t n, void *ctx)
 {
@@ -230,10 +252,9 @@ static size_t take_bytes(char *p, size_t one, size_t n, void *ctx)
         (void)one;
         libcurl.easy_getinfo(t->h, CURLINFO_RESPONSE_CODE, &status);
         if (q->room && (status == 206 || status == 200)) {
-                if (n > q->room - q->got || status == 200) {
-                        t->too_much = true; /* a server that ignores ranges */
+                q->wrong = what_is_wrong(t, status, n, &q->wrong_code);
+                if (q->wrong)
                         return 0;
-                }
                 if (q->sink)
                         q->stopped = q->sink(q->ctx, p, n);
                 else
@@ -242,7 +263,9 @@ static size_t take_bytes(char *p, size_t one, size_t n, void *ctx)
                         return 0;
                 q->got += n;
         } else {
-                buf_put(&q->answer, p, n);
+                /* The beginning of an error page says enough. */
+                size_t room = q->answer.max - q->answer.n;
+                buf_put(&q->answer, p, n < room ? n : room);
         }
         return n;
 }
@@ -284,6 +307,11 @@ static size_t take_header(char *p, size_t one, size_t n, void *ctx)
         if (line.n > 5 && strncasecmp(p, "etag:", 5) == 0) {
                 struct str v = trim(str_span(p + 5, line.n - 5));
                 snprintf(t->q->etag, sizeof t->q->etag, "%.*s", (int)v.n, v.p);
+        } else if (line.n > 14 && strncasecmp(p, "content-range:", 14) == 0) {
+                struct str v = trim(str_span(p + 14, line.n - 14));
+                snprintf(text, sizeof text, "%.*s", (int)v.n, v.p);
+                if (strncasecmp(text, "bytes ", 6) == 0 && text[6] >= '0' && text[6] <= '9')
+                        t->from = strtoll(text + 6, NULL, 10);
         } else if (line.n > 5 && strncasecmp(p, "date:", 5) == 0) {
                 struct str v = trim(str_span(p + 5, line.n - 5));
                 snprintf(text, sizeof text, "%.*s", (int)v.n, v.p);
@@ -367,6 +395,7 @@ static void set_rest(struct blobs *b, struct trial *t, const char *url, struct c
         libcurl.easy_setopt(h, CURLOPT_LOW_SPEED_TIME, (long)b->stall_s);
         libcurl.easy_setopt(h, CURLOPT_UPLOAD_BUFFERSIZE, 512L * KIB);
         libcurl.easy_setopt(h, CURLOPT_BUFFERSIZE, 256L * KIB);
+        libcurl_trust(h);
         set_method(t);
         if (q->room) {
                 snprintf(range, sizeof range, "%" PRIu64 "-%" PRIu64, q->at + q->got,
@@ -378,7 +407,7 @@ static void set_rest(struct blobs *b, struct trial *t, const char *url, struct c
 /* What curl says of the transfer; the status is in the request. */
 static CURLcode send_once(struct blobs *b, struct blobs_request *q, int64_t *date)
 {
-        struct trial t = {.q = q, .h = take_handle(b)};
+        struct trial t = {.q = q, .h = take_handle(b), .from = -1};
         struct curl_slist *headers = t.h ? make_headers(b, q) : NULL;
         char *url = NULL;
         CURLcode code = CURLE_OUT_OF_MEMORY;
@@ -386,7 +415,8 @@ static CURLcode send_once(struct blobs *b, struct blobs_request *q, int64_t *dat
                            q->query ? q->query : "") < 0)
                 url = NULL;
         buf_clear(&q->answer);
-        q->got = q->sink ? q->got : 0;
+        q->asked = q->got = q->sink ? q->got : 0;
+        q->wrong = NULL;
         q->status = 0;
         q->etag[0] = '\0';
         if (url) {
@@ -421,10 +451,12 @@ static int refuse(struct blobs_request *q, CURLcode code, const char *what, stru
 {
         struct str xml = buf_str(&q->answer);
         struct str name = blobs_element(xml, "Code"), words = blobs_element(xml, "Message");
+        if (q->wrong)
+                return error_set(err, q->wrong_code, "S3 %s: %s", what, q->wrong);
         if (q->status < 300 && code == CURLE_OPERATION_TIMEDOUT)
                 return error_set(err, STENO_ETIMEOUT, "S3 %s: the server does not answer", what);
         if (q->status < 300)
-                return error_set(err, STENO_EIO, "S3 %s: %s", what, libcurl.easy_strerror(code));
+                return error_set(err, STENO_EIO, "S3 %s: %s", what, libcurl_why(code));
         bool full = q->status == 507 || str_is(name, "QuotaExceeded");
         int rc = full                                   ? STENO_EFULL
                  : q->status == 403 || q->status == 401 ? STENO_EDENIED
@@ -523,10 +555,15 @@ int blobs_stream(struct blobs *b, const char *key, const char *etag, uint64_t n,
             .sink = sink,
             .ctx = ctx,
             .room = n};
+        uint64_t before = 0;
         if (n == 0)
                 return 0;
         buf_init(&q.answer, ANSWER_MAX);
         int rc = blobs_ask(b, &q, "read", err);
+        while (rc == 0 && q.got < n && q.got > before) { /* a server may give less at a time */
+                before = q.got;
+                rc = blobs_ask(b, &q, "read", err);
+        }
         release(&q);
         if (q.stopped)
                 return error_set(err, STENO_EINTERRUPTED, "stopped by the caller");

@@ -38,9 +38,12 @@ struct blobs_request {
         char *to;        /* where its bytes go, */
         steno_sink sink; /* or who gets them as they come; a retry goes on where they ended */
         void *ctx;
-        bool stopped;  /* by the sink */
-        uint64_t room; /* how many, */
-        uint64_t got;  /* and how many there were */
+        bool stopped;      /* by the sink */
+        const char *wrong; /* what came is not what was asked for, and was not handed on, */
+        int wrong_code;    /* and what that comes to */
+        uint64_t room;     /* how many, */
+        uint64_t got;      /* and how many there were, */
+        uint64_t asked;    /* of which so many before this try */
         long status;
         uint64_t size; /* Content-Length */
         char etag[BLOBS_ETAG];
