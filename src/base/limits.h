@@ -25,6 +25,9 @@
 #define CALL_STEPS_MAX 200  /* of a tool call, in its result */
 #define PLAIN_NAME_MAX 64   /* an id of this many safe characters is its own file name */
 #define PAIRING_WINDOW 1000 /* records that a result may lie behind its call */
+/* Times of records follow a clock that goes ahead by this much. Times that a caller gives to what
+ * it imports may be years ahead, and those nobody follows. */
+#define TIME_AHEAD_MS (24 * 3600 * 1000)
 #define TITLE_MAX (4 * KIB)
 #define META_MAX (1 * MIB) /* meta.json */
 #define CALLS_MAX 1024     /* tool calls of one message */

@@ -5,6 +5,7 @@
 #include "store/admission.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -249,6 +250,14 @@ int admission_admit(struct admission *a, struct append_request *q)
                 return error_set(&q->err, STENO_ECONFLICT, "expected seq %llu, the last is %llu",
                     (unsigned long long)b->expected_seq, (unsigned long long)a->seq);
         return look_for_targets(a, q);
+}
+
+void admission_time(const struct env *env, const char *last, char out[TIME_TEXT])
+{
+        int64_t now = env->now(env), before;
+        bool ahead = time_parse(last, strlen(last), &before) && before > now &&
+                     before - now <= TIME_AHEAD_MS;
+        time_format(ahead ? before : now, out);
 }
 
 void admission_put(const struct admission *a, struct append_request *q, size_t i,

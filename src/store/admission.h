@@ -10,6 +10,7 @@
 #define STORE_ADMISSION_H
 
 #include "base/arena.h"
+#include "base/env.h"
 #include "model/pairing.h"
 #include "store/backend_records.h"
 
@@ -73,6 +74,9 @@ struct admission_stamp {
         uint64_t group;   /* as in struct record */
         const char *salt; /* hex */
 };
+/* The time of the next record: now, or `last`, the time of the record before it ("": there is
+ * none), where that was written by a clock that goes ahead. So times do not fall with seq. */
+void admission_time(const struct env *env, const char *last, char out[TIME_TEXT]);
 /* The line of the i-th record of an admitted batch, and its line feed. `x` is room to work in. */
 void admission_put(const struct admission *a, struct append_request *q, size_t i,
     const struct admission_stamp *stamp, struct buf *x, struct buf *out);

@@ -7,6 +7,7 @@
 
 #include "api/api_store.h"
 #include "base/buf.h"
+#include "base/env.h"
 #include "base/json.h"
 #include "fixture.h"
 #include "support/seed.h"
@@ -131,6 +132,66 @@ static void the_same_key_gives_the_same_receipt(void **state)
         assert_int_equal(send(f, USER("z", "y"), &key, NULL, &why), STENO_ECONFLICT);
         assert_non_null(strstr(why.msg, "idempotency key"));
         assert_int_equal(last_seq(f), 1);
+}
+
+#define HOUR (3600 * 1000)
+
+static int64_t skew;
+
+static int64_t skewed_now(const struct env *env)
+{
+        (void)env;
+        return env_real()->now(env_real()) + skew;
+}
+
+/* By another machine, whose clock is `ahead` of ours. */
+static void append_ahead(struct fixture *f, int64_t ahead, const char *json)
+{
+        struct env env = *env_real();
+        struct fixture other = {.scratch = f->scratch};
+        char url[512];
+        env.now = skewed_now;
+        skew = ahead;
+        OK(api_store_open_in(&env, scratch_store(&f->scratch, url), NULL, &other.store, &err));
+        OK(steno_conv_open(other.store, NULL, "c", &other.conv, &err));
+        fixture_append(&other, json);
+        fixture_close(&other);
+}
+
+struct times {
+        char at[8][TIME_TEXT];
+        size_t count;
+};
+
+static int note_time(void *ctx, const struct steno_record *r)
+{
+        struct times *t = ctx;
+        snprintf(t->at[t->count++], TIME_TEXT, "%s", steno_record_at(r));
+        return 0;
+}
+
+static void times_do_not_fall_when_clocks_differ(void **state)
+{
+        struct fixture *f = *state;
+        struct times t = {0};
+        fixture_append(f, USER("a", "1"));
+        append_ahead(f, HOUR, USER("b", "2"));
+        fixture_append(f, USER("c", "3"));
+        append_ahead(f, 0, "[" USER("d", "4") "," USER("e", "5") "]");
+        append_ahead(f, -HOUR, USER("f", "6"));
+        OK(steno_read(f->conv, 0, 100, note_time, &t, &err));
+        assert_int_equal(t.count, 6);
+        for (size_t i = 1; i < t.count; i++)
+                assert_true(strcmp(t.at[i - 1], t.at[i]) <= 0);
+        assert_string_equal(t.at[1], t.at[5]); /* and it is the time of the one that is ahead */
+        assert_true(strcmp(t.at[0], t.at[1]) < 0);
+        /* A time that is nobody's clock is not followed. */
+        append_ahead(f, 1000L * 24 * HOUR, USER("g", "7"));
+        fixture_append(f, USER("h", "8"));
+        t.count = 0;
+        OK(steno_read(f->conv, 0, 100, note_time, &t, &err));
+        assert_int_equal(t.count, 8);
+        assert_true(strcmp(t.at[7], t.at[6]) < 0);
 }
 
 static void an_expected_seq_is_compared(void **state)
@@ -660,6 +721,7 @@ int main(void)
             TEST(a_batch_of_a_thousand_goes_in_once),
             TEST(the_same_id_is_stored_once),
             TEST(the_same_key_gives_the_same_receipt),
+            TEST(times_do_not_fall_when_clocks_differ),
             TEST(an_expected_seq_is_compared),
             TEST(results_have_their_calls),
             TEST(writers_at_once_leave_no_gap_and_no_repeat),

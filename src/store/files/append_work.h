@@ -24,6 +24,7 @@ struct group {
         struct buf x;        /* scratch */
         bool sync;           /* someone asked for full durability */
         char at[TIME_TEXT];
+        char last_at[TIME_TEXT]; /* of the last record; callers may give another time */
         unsigned char salts[16 * ABOUT_SALT]; /* random bytes for the next records, */
         size_t salt_count;                    /* and for how many there are some left */
 };

@@ -54,10 +54,12 @@ struct files_conv {
         struct fs_stamp root_seen;   /* of the store's folder, when our name was in `recent` */
         int log;
         ino_t log_ino;
-        bool known;           /* the four below describe the file */
-        struct log_end at;    /* end, last_seq */
-        uint64_t highest_seq; /* that this handle has seen; of whatever file */
-        bool spare;           /* it may have blocks behind its end: give them back */
+        bool known;              /* the four below describe the file */
+        struct log_end at;       /* end, last_seq */
+        uint64_t highest_seq;    /* that this handle has seen; of whatever file */
+        char last_at[TIME_TEXT]; /* the time of the last record, */
+        uint64_t timed;          /* which ended here */
+        bool spare;              /* it may have blocks behind its end: give them back */
         struct ids ids;
         struct pairing *pairing; /* NULL: not loaded */
         bool meta_stale;         /* meta.json does not say the names */

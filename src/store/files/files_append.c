@@ -42,6 +42,24 @@ static int remember(struct group *g, uint64_t hash, uint64_t at)
         return 0;
 }
 
+/* The time of the last record, which somebody else may have written. A damaged one has none. */
+static void learn_time(struct files_conv *c)
+{
+        const struct fs *fs = c->store->env->fs;
+        struct record last;
+        struct buf line;
+        uint64_t at;
+        if (c->timed == c->at.end)
+                return;
+        c->timed = c->at.end;
+        c->last_at[0] = '\0';
+        buf_init(&line, LINE_READ_MAX);
+        if (log_seek_last(fs, c->log, c->at.end, 1, &at, NULL) == 0 &&
+            log_read_at(fs, c->log, c->at.end, at, &line, &last, NULL) == 0)
+                snprintf(c->last_at, sizeof c->last_at, "%.*s", (int)last.at.n, last.at.p);
+        buf_release(&line);
+}
+
 static void group_init(struct group *g, struct files_conv *c)
 {
         const struct env *env = c->store->env;
@@ -56,7 +74,8 @@ static void group_init(struct group *g, struct files_conv *c)
         buf_init(&g->out, 0);
         buf_init(&g->x, 0);
         arena_init(&g->admission.arena);
-        time_format(env->now(env), g->at);
+        learn_time(c);
+        admission_time(env, c->last_at, g->at);
 }
 
 static void group_release(struct group *g)
@@ -101,8 +120,12 @@ static int serialise(struct group *g, struct append_request *q)
                 if (rc == 0 && i == 0 && b->key.n)
                         rc = remember(g, ids_hash_key(b->key), at);
         }
-        if (rc == 0)
+        if (rc == 0) {
+                struct str at = b->entries[b->count - 1].at;
+                snprintf(g->last_at, sizeof g->last_at, "%.*s", at.n ? (int)at.n : TIME_TEXT,
+                    at.n ? at.p : g->at);
                 return 0;
+        }
         out->n = start;
         out->failed = 0;
         g->noted_count = noted;
@@ -239,6 +262,8 @@ static int write_group(struct group *g, struct steno_error *err)
         c->at.end += g->out.n;
         c->at.size = c->at.end;
         c->at.last_seq = c->highest_seq = g->admission.seq;
+        c->timed = c->at.end;
+        memcpy(c->last_at, g->last_at, sizeof c->last_at);
         if (ids_covered(&c->ids) == before) {
                 bool kept = true;
                 c->ids.large_groups = g->noted_count >= IDS_LARGE_GROUP;

@@ -38,6 +38,10 @@
 
 /* ---- connections and statements: pg_pool.c, pg_query.c, pg_value.c ---- */
 
+/* A session's commits wait again for what the role or the database says that they wait for. */
+#define PG_DURABLE                                                                                 \
+        "SELECT set_config('synchronous_commit', current_setting('steno.durable'), false)"
+
 struct pg_conn {
         PGconn *pq;
         bool busy;
@@ -202,6 +206,7 @@ struct pg_conv {
         bool known;
         uint64_t last_seq;
         uint64_t last_amend;
+        char last_at[TIME_TEXT]; /* when the last record was written; "": there is none */
         struct pairing *pairing; /* NULL: not loaded */
         uint64_t signals;        /* atomic (pg_signal.c) */
         uint64_t claimed;        /* atomic: the epoch of this process's claim, or 0 */
@@ -349,10 +354,10 @@ void pg_lookup_close(struct backend_lookup *l);
 int pg_last(struct backend_conv *conv, uint64_t *seq, uint64_t *bytes, struct steno_error *err);
 uint64_t pg_generation(struct backend_conv *conv);
 int pg_wait(struct backend_conv *conv, uint64_t after, int timeout_ms, struct steno_error *err);
-/* The tail as it is: last seq, bytes, last amendment; each may be NULL. STENO_ENOTFOUND: it was
- * removed. */
-int pg_look(
-    struct pg_conv *c, uint64_t *seq, uint64_t *bytes, uint64_t *amend, struct steno_error *err);
+/* The tail as it is: last seq and bytes; each may be NULL. */
+int pg_look(struct pg_conv *c, uint64_t *seq, uint64_t *bytes, struct steno_error *err);
+/* The same for who appends: into what `c` knows of it. STENO_ENOTFOUND: it was removed. */
+int pg_learn(struct pg_conv *c, struct steno_error *err);
 
 /* Lines as they were stored, of (after, upto], each with its line feed; the first non-zero return
  * ends it, and is returned. */

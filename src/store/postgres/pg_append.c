@@ -149,7 +149,7 @@ static int learn(struct pg_conv *c, struct steno_error *err)
         if (c->known)
                 return 0;
         forget(c);
-        int rc = pg_look(c, &c->last_seq, NULL, &c->last_amend, err);
+        int rc = pg_learn(c, err);
         c->known = rc == 0;
         return rc;
 }
@@ -158,7 +158,8 @@ static int learn(struct pg_conv *c, struct steno_error *err)
 
 struct lines {
         struct buf out;
-        size_t *ends; /* of each, with its line feed */
+        size_t *ends;       /* of each, with its line feed */
+        char at[TIME_TEXT]; /* of the last one */
 };
 
 static int make_lines(struct look *l, struct append_request *q, struct lines *to)
@@ -171,7 +172,7 @@ static int make_lines(struct look *l, struct append_request *q, struct lines *to
         buf_init(&to->out, 0);
         buf_init(&x, 0);
         to->ends = calloc(b->count, sizeof *to->ends);
-        time_format(env->now(env), now);
+        admission_time(env, l->conv->last_at, now);
         for (size_t i = 0; to->ends && i < b->count; i++) {
                 env->random(env, random, sizeof random);
                 hash_hex(random, sizeof random, salt);
@@ -179,6 +180,9 @@ static int make_lines(struct look *l, struct append_request *q, struct lines *to
                 admission_put(&l->admission, q, i, &stamp, &x, &to->out);
                 to->ends[i] = to->out.n;
         }
+        const struct str *at = &b->entries[b->count - 1].at;
+        snprintf(
+            to->at, sizeof to->at, "%.*s", at->n ? (int)at->n : TIME_TEXT, at->n ? at->p : now);
         bool failed = !to->ends || to->out.failed || x.failed;
         buf_release(&x);
         return failed ? error_nomem(&q->err) : 0;
@@ -225,11 +229,6 @@ static int write_lines(struct look *l, struct append_request *q, const struct li
         struct backend_batch *b = q->batch;
         struct pg_query s;
         struct buf sql;
-        struct record last;
-        char updated[TIME_TEXT] = "";
-        size_t from = b->count > 1 ? lines->ends[b->count - 2] : 0;
-        if (record_peek(str_span(lines->out.p + from, lines->out.n - from - 1), &last))
-                snprintf(updated, sizeof updated, "%.*s", (int)last.at.n, last.at.p);
         buf_init(&sql, 0);
         put_statement(&sql, b);
         const char *text = buf_cstr(&sql);
@@ -245,7 +244,7 @@ static int write_lines(struct look *l, struct append_request *q, const struct li
                 pg_u64(&s, b->count);
                 pg_u64(&s, lines->out.n);
                 pg_u64(&s, l->admission.amend ? l->admission.amend : c->last_amend);
-                pg_cstr(&s, updated);
+                pg_cstr(&s, lines->at);
                 for (size_t i = 0; i < b->count; i++) {
                         size_t begin = i ? lines->ends[i - 1] : 0;
                         pg_u64(&s, l->admission.seq + 1 + i);
@@ -325,6 +324,7 @@ static int try_once(struct pg_conv *c, struct append_request *q, struct pg_tx *t
                 c->last_seq += q->batch->count;
                 q->receipt.last_seq = c->last_seq;
                 q->receipt.durability = q->batch->durability;
+                memcpy(c->last_at, lines.at, sizeof c->last_at);
                 if (l.admission.amend)
                         c->last_amend = l.admission.amend;
         } else if (rc == 0 || rc != STENO_EPROTO) {

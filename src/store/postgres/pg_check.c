@@ -109,7 +109,7 @@ static int check_record(void *ctx, const struct backend_record *r)
 static int check_tail(struct checking *c)
 {
         uint64_t last;
-        int rc = pg_look((struct pg_conv *)c->conv, &last, NULL, NULL, c->err);
+        int rc = pg_look((struct pg_conv *)c->conv, &last, NULL, c->err);
         if (rc)
                 return rc;
         /* Others may append meanwhile: more than was read is not damage, less is. */

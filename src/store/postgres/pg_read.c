@@ -15,35 +15,57 @@ static struct pg_conv *of(const struct backend_conv *conv)
         return (struct pg_conv *)conv;
 }
 
-int pg_look(
-    struct pg_conv *c, uint64_t *seq, uint64_t *bytes, uint64_t *amend, struct steno_error *err)
+/* One row; who has a removed conversation open can still read it, but not write. */
+static int tail_of(struct pg_conv *c, bool write, PGresult **out, struct steno_error *err)
 {
         struct pg_query q;
         PGresult *r;
-        pg_query_init(&q, "SELECT last_seq, bytes, last_amend, removed FROM tail WHERE project = $1"
-                          " AND uid = $2");
+        pg_query_init(&q, "SELECT last_seq, bytes, last_amend, updated, removed FROM tail WHERE"
+                          " project = $1 AND uid = $2");
         pg_key(&q, c);
         int rc = pg_run(c->store, &q, &r, err);
         if (rc)
                 return rc;
-        /* Who has it open can still read it, but not write (`amend` is for writers). */
-        if (libpq.ntuples(r) == 0 || (amend && pg_get_bool(r, 0, 3))) {
-                rc = error_set(err, STENO_ENOTFOUND, "conversation \"%.100s\" was removed", c->id);
-        } else {
-                if (seq)
-                        *seq = pg_get_u64(r, 0, 0);
-                if (bytes)
-                        *bytes = pg_get_u64(r, 0, 1);
-                if (amend)
-                        *amend = pg_get_u64(r, 0, 2);
+        if (libpq.ntuples(r) == 0 || (write && pg_get_bool(r, 0, 4))) {
+                libpq.clear(r);
+                return error_set(
+                    err, STENO_ENOTFOUND, "conversation \"%.100s\" was removed", c->id);
         }
+        *out = r;
+        return 0;
+}
+
+int pg_look(struct pg_conv *c, uint64_t *seq, uint64_t *bytes, struct steno_error *err)
+{
+        PGresult *r;
+        int rc = tail_of(c, false, &r, err);
+        if (rc)
+                return rc;
+        if (seq)
+                *seq = pg_get_u64(r, 0, 0);
+        if (bytes)
+                *bytes = pg_get_u64(r, 0, 1);
         libpq.clear(r);
-        return rc;
+        return 0;
+}
+
+int pg_learn(struct pg_conv *c, struct steno_error *err)
+{
+        PGresult *r;
+        int rc = tail_of(c, true, &r, err);
+        if (rc)
+                return rc;
+        struct str at = pg_get(r, 0, 3);
+        c->last_seq = pg_get_u64(r, 0, 0);
+        c->last_amend = pg_get_u64(r, 0, 2);
+        snprintf(c->last_at, sizeof c->last_at, "%.*s", (int)at.n, at.p);
+        libpq.clear(r);
+        return 0;
 }
 
 int pg_last(struct backend_conv *conv, uint64_t *seq, uint64_t *bytes, struct steno_error *err)
 {
-        int rc = pg_look(of(conv), seq, bytes, NULL, err);
+        int rc = pg_look(of(conv), seq, bytes, err);
         if (rc == 0 && bytes)
                 *bytes += pg_quota_count(of(conv)->store, of(conv));
         return rc;
@@ -144,7 +166,7 @@ int pg_read(struct backend_conv *conv, uint64_t after, backend_record_fn each, v
     struct steno_error *err)
 {
         uint64_t last = 0;
-        int rc = pg_look(of(conv), &last, NULL, NULL, err);
+        int rc = pg_look(of(conv), &last, NULL, err);
         struct reading reading = {each, ctx};
         return rc ? rc : read_pages(of(conv), after, last, hand_record, &reading, err);
 }
@@ -153,7 +175,7 @@ int pg_read_last(struct backend_conv *conv, uint64_t count, backend_record_fn ea
     struct steno_error *err)
 {
         uint64_t last = 0;
-        int rc = pg_look(of(conv), &last, NULL, NULL, err);
+        int rc = pg_look(of(conv), &last, NULL, err);
         if (rc || !count)
                 return rc;
         struct reading reading = {each, ctx};
@@ -252,7 +274,7 @@ int pg_wait(struct backend_conv *conv, uint64_t after, int timeout_ms, struct st
         int64_t until = time_monotonic_ms() + timeout_ms;
         for (int pause = 0;;) {
                 uint64_t last = 0, seen = pg_signal_count(c);
-                int rc = pg_look(c, &last, NULL, NULL, err);
+                int rc = pg_look(c, &last, NULL, err);
                 if (rc || last > after)
                         return rc ? rc : 1;
                 if (time_monotonic_ms() >= until)
