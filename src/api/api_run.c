@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/wait.h"
 #include "model/event.h"
 
 struct steno_run {
@@ -29,6 +30,9 @@ struct steno_run {
 
 /* Between completing a dead run and claiming, another one may have begun and died. */
 #define CLAIM_TRIES 8
+/* A claim is let go after its run's last event is there for all to read. */
+#define ENDING_MS 10000
+#define ENDING_PAUSE_MS 10
 
 /* ---- finding one ---- */
 
@@ -80,14 +84,30 @@ static int check_free(struct steno_conv *conv, const char *id, struct steno_erro
         return error_set(err, STENO_ECONFLICT, "run \"%.100s\" exists already", id);
 }
 
-/* What a dead run left is completed before another one begins (run.h, J7). */
+/* The last run has written its last event, and its holder has not let go of its claim yet. */
+static bool is_ending(struct steno_run *run)
+{
+        char name[PLAIN_NAME_MAX + 1];
+        enum run_life life;
+        return backend_run_last(run->conv, name, &life, NULL) == 0 && life == RUN_ENDED;
+}
+
+/* What a dead run left is completed before another one begins (run.h, J7). Who has read that a run
+ * ended may begin the next one: the claim is waited for. */
 static int claim_in_turn(struct steno_conv *conv, struct steno_run *run, struct steno_error *err)
 {
+        int64_t until = time_monotonic_ms() + ENDING_MS;
         int rc = 1;
-        for (int tries = 0; rc == 1 && tries < CLAIM_TRIES; tries++) {
+        for (int tries = 0; rc == 1 && tries < CLAIM_TRIES;) {
                 rc = api_recover(conv, err);
                 if (rc == 0)
                         rc = backend_run_claim(run->conv, str_of(run->id), &run->claim, err);
+                if (rc == STENO_ECONFLICT && time_monotonic_ms() < until && is_ending(run)) {
+                        wait_sleep(ENDING_PAUSE_MS);
+                        rc = 1;
+                } else {
+                        tries++;
+                }
         }
         return rc == 1 ? error_set(err, STENO_ECONFLICT,
                              "the last run of this conversation may be alive on another machine")
