@@ -11,6 +11,7 @@
 
 As root it runs as an unprivileged user, because PostgreSQL refuses to run as root.
 """
+import contextlib
 import itertools
 import os
 import random
@@ -135,6 +136,16 @@ class Postgres:
         return subprocess.run([os.path.join(BIN, "psql"), "-h", "127.0.0.1", "-p", str(self.port),
                                "-U", "steno", "-d", "postgres", "-Atqc", text], check=True,
                               stdout=subprocess.PIPE).stdout.decode().strip()
+
+    @contextlib.contextmanager
+    def locked(self, statement):
+        """What it locks stays locked as long as the context lasts."""
+        session = Session(self.port)
+        try:
+            session.sql("BEGIN; " + statement)
+            yield
+        finally:
+            session.close()
 
 
 class Session:

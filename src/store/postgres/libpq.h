@@ -31,6 +31,7 @@
         X(nfields)                                                                                 \
         X(notifies)                                                                                \
         X(ntuples)                                                                                 \
+        X(parameterStatus)                                                                         \
         X(resultErrorField)                                                                        \
         X(resultStatus)                                                                            \
         X(sendPrepare)                                                                             \

@@ -89,14 +89,35 @@ bool pg_pool_is_up(const struct pg_conn *c)
         return c->pq && libpq.status(c->pq) == CONNECTION_OK;
 }
 
+/* A database of another encoding would refuse ids, titles and words that it has no letters for. */
+static int check_encoding(struct pg_conn *c, struct steno_error *err)
+{
+        const char *encoding = libpq.parameterStatus(c->pq, "server_encoding");
+        if (!encoding || strcmp(encoding, "UTF8") == 0 || strcmp(encoding, "SQL_ASCII") == 0)
+                return 0;
+        return error_set(err, STENO_EUNSUPPORTED,
+            "the database has the encoding %.40s, where a store needs UTF8: make one with CREATE"
+            " DATABASE name ENCODING 'UTF8' TEMPLATE template0",
+            encoding);
+}
+
+/* Where synchronous_commit is off for the role or the database, nothing would be durable when it is
+ * acknowledged. What else they set (local, remote_apply) is theirs to choose. */
+#define REMEMBER                                                                                   \
+        "SELECT set_config('steno.durable', replace(current_setting('synchronous_commit'), 'off'," \
+        " 'on'), false); " PG_DURABLE "; "
+
 /* A pooler that gives a transaction at a time forgets what a session has set: then the next
  * statement would look for its tables elsewhere. */
 static int set_up(struct pg_store *s, struct pg_conn *c, struct steno_error *err)
 {
-        char sql[500];
+        char sql[800];
+        int rc = check_encoding(c, err);
+        if (rc)
+                return rc;
         snprintf(sql, sizeof sql,
-            "SET client_encoding TO 'UTF8'; SET timezone TO 'UTC'; SET search_path TO %s; SET"
-            " client_min_messages TO warning; %s",
+            REMEMBER "SET client_encoding TO 'UTF8'; SET timezone TO 'UTC'; SET search_path TO"
+                     " \"%s\"; SET client_min_messages TO warning; %s",
             s->schema, server_gives_up(c->pq));
         libpq.setNoticeReceiver(c->pq, hear_notice, c);
         PGresult *r = libpq.exec(c->pq, sql);
@@ -125,7 +146,7 @@ int pg_pool_connect(struct pg_store *s, struct pg_conn *c, int64_t until, struct
                 if (rc == 0)
                         break;
                 pg_pool_drop(c);
-                if (!again || time_monotonic_ms() + wait > until)
+                if (!again || rc == STENO_EUNSUPPORTED || time_monotonic_ms() + wait > until)
                         return rc;
                 wait_sleep(wait);
         }

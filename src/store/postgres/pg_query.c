@@ -34,7 +34,8 @@ static const struct {
     {"23505", PG_UNIQUE},
     {"53100", STENO_EFULL},
     {"53200", STENO_ENOMEM},
-    {"25006", STENO_EDENIED}, /* a standby, or a primary that was set to read only */
+    {"55P03", STENO_ETIMEOUT}, /* the server's limit for waiting for a lock */
+    {"25006", STENO_EDENIED},  /* a standby, or a primary that was set to read only */
     {"42501", STENO_EDENIED},
     {"42P01", STENO_ECORRUPT}, /* a table is missing */
     {"42703", STENO_ECORRUPT}, /* or a column */
@@ -131,8 +132,7 @@ static int relax(struct pg_conn *c, bool relaxed, int64_t until, struct steno_er
 {
         if (c->relaxed == relaxed)
                 return 0;
-        int rc = say(c, relaxed ? "SET synchronous_commit TO off" : "SET synchronous_commit TO on",
-            until, err);
+        int rc = say(c, relaxed ? "SET synchronous_commit TO off" : PG_DURABLE, until, err);
         if (rc == 0)
                 c->relaxed = relaxed;
         return rc;
@@ -175,12 +175,16 @@ static enum outcome explain(
                 return BROKEN;
         }
         if (state && strcmp(state, "57014") == 0) {
-                *rc = fs_waits_end() ? error_set(err, STENO_EINTERRUPTED,
-                                           "interrupted; this attempt stored nothing")
-                                     : error_set(err, STENO_ETIMEOUT,
-                                           "PostgreSQL took longer than %d ms; this attempt stored"
-                                           " nothing",
-                                           q->patience_ms);
+                if (fs_waits_end())
+                        *rc = error_set(
+                            err, STENO_EINTERRUPTED, "interrupted; this attempt stored nothing");
+                else if (c->cancelled)
+                        *rc = error_set(err, STENO_ETIMEOUT,
+                            "PostgreSQL took longer than %d ms; this attempt stored nothing",
+                            q->patience_ms);
+                else /* a limit of the server's, or somebody there */
+                        *rc = error_set(err, STENO_ETIMEOUT,
+                            "PostgreSQL: %.150s; this attempt stored nothing", why);
                 return DONE;
         }
         *rc = code_of(state);

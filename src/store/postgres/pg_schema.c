@@ -126,7 +126,7 @@ static int read_version(struct pg_tx *tx, uint64_t *version, struct steno_error 
         struct pg_query q;
         PGresult *r;
         *version = 0;
-        pg_query_init(&q, "SELECT to_regclass($1 || '.version') IS NOT NULL");
+        pg_query_init(&q, "SELECT to_regclass('\"' || $1 || '\".version') IS NOT NULL");
         pg_cstr(&q, tx->store->schema);
         int rc = pg_tx_run(tx, &q, &r, err);
         if (rc)
@@ -162,7 +162,7 @@ static int bring_up(struct pg_tx *tx, uint64_t *from, struct steno_error *err)
                 rc = error_set(err, STENO_EUNSUPPORTED,
                     "the database has schema version %llu; this program knows version %d",
                     (unsigned long long)*from, VERSION);
-        snprintf(sql, sizeof sql, "CREATE SCHEMA IF NOT EXISTS %s", tx->store->schema);
+        snprintf(sql, sizeof sql, "CREATE SCHEMA IF NOT EXISTS \"%s\"", tx->store->schema);
         if (rc == 0 && *from == 0)
                 rc = pg_tx_script(tx, sql, err);
         for (uint64_t v = *from; rc == 0 && v < VERSION; v++)
