@@ -143,6 +143,21 @@ test("two responses at once in one conversation: the second is refused, and work
   w.end();
 });
 
+test("who has read the last event of a response goes on at once, also while its upstream still holds the stream", async () => {
+  let close;
+  const until = new Promise((done) => { close = done; });
+  const w = await world((body) => ({ ...say(body), until: w.e.requests.length === 1 ? until : undefined }));
+  const client = w.client();
+  const conv = await client.conversations.create();
+  for await (const e of await client.responses.create({ model: "m", input: "one", conversation: conv.id, stream: true })) if (e.type === "response.completed") break;
+  const next = client.responses.create({ model: "m", input: "two", conversation: conv.id });
+  await Promise.race([next.catch(() => {}), sleep(500)]);
+  close();
+  same((await next).output_text, "answer to two", "the next one");
+  same(asked(w.e), ["one", "answer to one", "two"], "behind the first");
+  w.end();
+});
+
 test("a response in the background is answered at once, polled, and can be cancelled", async () => {
   let open;
   const gate = new Promise((done) => { open = done; });

@@ -88,7 +88,7 @@ export class Endpoint {
       body,
     );
     this.given.push(...(whole.remember ?? []));
-    if (this.wire.streams(body, req.url)) this.stream(res, whole.events, reply.cut);
+    if (this.wire.streams(body, req.url)) this.stream(res, whole.events, reply);
     else if (reply.cut) res.destroy();
     else this.send(res, 200, whole.json);
   }
@@ -151,7 +151,8 @@ export class Endpoint {
     res.end(JSON.stringify(json));
   }
 
-  stream(res, events, cut) {
+  // `cut`: half of it. `until`: the stream stays open behind its last event.
+  stream(res, events, { cut, until }) {
     res.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-cache" });
     const all = cut ? events.slice(0, Math.ceil(events.length / 2)) : events;
     for (const e of all)
@@ -159,6 +160,7 @@ export class Endpoint {
         `${e.event ? `event: ${e.event}\n` : ""}data: ${typeof e.data === "string" ? e.data : JSON.stringify(e.data)}\n\n`,
       );
     if (cut) setImmediate(() => res.destroy());
+    else if (until) until.then(() => res.end());
     else res.end();
   }
 }

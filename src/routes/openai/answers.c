@@ -108,7 +108,7 @@ static void reply_queued(struct answer *a)
         request_reply_json(r, 200);
 }
 
-static void wait_for_end(struct request *r, const char *id)
+void answers_wait(struct request *r, const char *id)
 {
         struct json j;
         char *info = NULL;
@@ -152,7 +152,7 @@ static bool join_earlier(struct answer *a)
                 answers_follow(a->r, id, 0);
         } else {
                 if (!a->background)
-                        wait_for_end(a->r, id);
+                        answers_wait(a->r, id);
                 answers_reply(a->r, id);
         }
         return true;

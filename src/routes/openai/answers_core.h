@@ -60,6 +60,8 @@ int answers_on_event(void *ctx, struct str name, struct str data);
 int answers_tell_whole(struct answer *a, struct str body, struct steno_error *err);
 /* Ends the run; a response that was not completed is told as failed or as cancelled. */
 void answers_finish_run(struct answer *a, int rc, const struct steno_error *why);
+/* Until its run has ended. */
+void answers_wait(struct request *r, const char *id);
 /* A reader of the response from an event of its journal on. */
 bool answers_follow(struct request *r, const char *id, uint64_t after);
 

@@ -226,6 +226,34 @@ static void on_mail(void *ctx, const char *approval, bool allow)
                 steno_stop_request(a->stop);
 }
 
+/* A response is over for its client with its last event, and for the store a moment later, when its
+ * run has ended. True: the conversation waited for such a one. */
+static bool wait_for_the_last(struct answer *a)
+{
+        struct answer_facts f;
+        struct json j;
+        char *list = NULL, *id = NULL;
+        bool over = false;
+        json_init(&j);
+        answers_facts_init(&f, -1);
+        if (steno_run_list(a->conv, &list, NULL) == 0 &&
+            json_parse(&j, list, strlen(list), NULL, NULL) == 0)
+                id = json_dup_string(
+                    &j, json_get(&j, json_child(&j, json_get(&j, 0, "items")), "id"));
+        if (id && answers_facts_read(a->store, a->project, id, &f, NULL) == 0 && f.response.n &&
+            json_parse(&j, f.response.p, f.response.n, NULL, NULL) == 0) {
+                json_ref status = json_get(&j, 0, "status");
+                over = !json_is(&j, status, "in_progress") && !json_is(&j, status, "queued");
+        }
+        if (over)
+                answers_wait(a->r, id);
+        answers_facts_release(&f);
+        json_release(&j);
+        steno_free(list);
+        free(id);
+        return over;
+}
+
 bool answers_begin_run(struct answer *a)
 {
         struct steno_error err = {0};
@@ -234,6 +262,8 @@ bool answers_begin_run(struct answer *a)
         id_make(env_real(), "resp_", a->id);
         int rc = steno_stop_new(&a->stop, &err);
         if (rc == 0)
+                rc = steno_run_begin(a->conv, a->id, "run", &a->run, &err);
+        if (rc == STENO_ECONFLICT && wait_for_the_last(a))
                 rc = steno_run_begin(a->conv, a->id, "run", &a->run, &err);
         if (rc == 0) {
                 steno_run_listen(a->run, on_mail, a);
