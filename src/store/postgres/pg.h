@@ -570,6 +570,8 @@ int pg_signal_open(struct pg_store *s, struct steno_error *err);
 void pg_signal_close(struct pg_store *s);
 /* Somebody wrote to it: who waits for it, here or elsewhere, is woken. */
 void pg_signal_say(struct pg_conv *c);
+/* Are hints of other processes coming in? Begins to listen. */
+bool pg_signal_hears(struct pg_conv *c);
 /* Grows with every hint that it has changed. */
 uint64_t pg_signal_count(const struct pg_conv *c);
 /* Until the count is another one than `seen`, it is worth looking again, or `until` (monotonic ms).

@@ -18,8 +18,9 @@
 #include "base/wait.h"
 #include "model/event.h"
 
-#define MAIL_MS 100
-#define AHEAD 1000 /* numbers that may have been given out and lost with the server */
+#define MAIL_MS 100       /* how often a run looks whether somebody has written to it, */
+#define MAIL_LATE_MS 1000 /* and how often it asks where hints come in, which may be lost */
+#define AHEAD 1000        /* numbers that may have been given out and lost with the server */
 
 static struct pg_conv *of(const struct backend_conv *conv)
 {
@@ -136,7 +137,9 @@ static void take_mail(struct pg_claim *k, run_mail_fn fn, void *ctx)
 static void *keep_alive(void *arg)
 {
         struct pg_claim *k = arg;
-        int64_t next = time_monotonic_ms() + k->conv->store->lease_ms / 3;
+        int64_t next = time_monotonic_ms() + k->conv->store->lease_ms / 3, late = 0;
+        uint64_t seen = 0;
+        run_mail_fn before = NULL;
         pthread_mutex_lock(&k->mutex);
         while (!k->ending) {
                 run_mail_fn fn = k->listen;
@@ -147,8 +150,13 @@ static void *keep_alive(void *arg)
                         renew(k);
                         next = now + k->conv->store->lease_ms / 3;
                 }
-                if (fn)
+                uint64_t count = pg_signal_count(k->conv);
+                if (fn && (fn != before || count != seen || now >= late)) {
                         take_mail(k, fn, ctx);
+                        late = now + (pg_signal_hears(k->conv) ? MAIL_LATE_MS : MAIL_MS);
+                }
+                before = fn;
+                seen = count;
                 pthread_mutex_lock(&k->mutex);
                 int64_t pause = fn ? MAIL_MS : next - now;
                 if (!k->ending)
@@ -285,6 +293,8 @@ int pg_run_mail_send(struct backend_conv *conv, struct str line, struct steno_er
         pg_key(&q, of(conv));
         pg_bytes(&q, line);
         long n = pg_change(of(conv)->store, &q, err);
+        if (n >= 0)
+                pg_signal_say(of(conv));
         return n < 0 ? (int)n : 0;
 }
 

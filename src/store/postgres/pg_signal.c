@@ -235,6 +235,23 @@ static void *listen_on(void *arg)
         return NULL;
 }
 
+/* Under the mutex. */
+static void start_listening(struct pg_signal *g)
+{
+        if (!g->listens)
+                g->listens = pthread_create(&g->listener, NULL, listen_on, g) == 0;
+}
+
+bool pg_signal_hears(struct pg_conv *c)
+{
+        struct pg_signal *g = c->store->signal;
+        pthread_mutex_lock(&g->mutex);
+        start_listening(g);
+        bool heard = g->heard;
+        pthread_mutex_unlock(&g->mutex);
+        return heard;
+}
+
 uint64_t pg_signal_count(const struct pg_conv *c)
 {
         return __atomic_load_n(&c->signals, __ATOMIC_ACQUIRE);
@@ -244,8 +261,7 @@ void pg_signal_wait(struct pg_conv *c, uint64_t seen, int *pause, int64_t until)
 {
         struct pg_signal *g = c->store->signal;
         pthread_mutex_lock(&g->mutex);
-        if (!g->listens)
-                g->listens = pthread_create(&g->listener, NULL, listen_on, g) == 0;
+        start_listening(g);
         *pause = !*pause ? POLL_MS : *pause < POLL_MAX_MS ? *pause * 2 : POLL_MAX_MS;
         int64_t end = time_monotonic_ms() + (g->heard ? LISTENING_MS : *pause);
         end = end < until ? end : until;
