@@ -6,12 +6,19 @@
  */
 #include "http/connections.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/env.h"
 #include "http/http_limits.h"
@@ -29,15 +36,29 @@ struct connection {
         int fd;
         atomic_llong due;   /* what it owes and until when: see owe() */
         atomic_llong pause; /* of OWES_REST: when the client seems to wait for its answer */
+        void *request;      /* by the daemon's thread, as `thread` */
         /* By the mutex. */
+        pthread_t thread;
+        bool chunked;  /* it owes a piece of a chunked body, */
+        uint64_t seen; /* and this many of its bytes had been read when the last one came */
         char *answer;
         size_t answer_n;
         bool told;
 };
 
+/* A socket that the library has closed, whose client is still sending. Without it the kernel would
+ * reset the connection, and the client could lose the answer. */
+struct leftover {
+        int fd;
+        int64_t until;
+        size_t skipped;
+};
+
 struct connections {
         pthread_mutex_t mutex;
         struct connection *first;
+        struct leftover leftovers[SERVER_SKIPPING_MAX];
+        unsigned leftover_count;
 };
 
 struct connections *connections_new(void)
@@ -52,6 +73,8 @@ void connections_free(struct connections *all)
 {
         if (!all)
                 return;
+        for (unsigned i = 0; i < all->leftover_count; i++)
+                close(all->leftovers[i].fd);
         pthread_mutex_destroy(&all->mutex);
         free(all);
 }
@@ -97,9 +120,25 @@ static void add(struct connections *all, struct MHD_Connection *connection, void
         pthread_mutex_unlock(&all->mutex);
 }
 
+/* Under the mutex. */
+static void keep_open(struct connections *all, int fd)
+{
+        char byte;
+        if (all->leftover_count == SERVER_SKIPPING_MAX ||
+            recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0)
+                return;
+        int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+        if (copy < 0)
+                return;
+        shutdown(copy, SHUT_WR);
+        all->leftovers[all->leftover_count++] = (struct leftover){
+            .fd = copy, .until = time_monotonic_ms() + SERVER_LEFTOVER_SECONDS * 1000};
+}
+
 static void remove_one(struct connections *all, struct connection *c)
 {
         pthread_mutex_lock(&all->mutex);
+        keep_open(all, c->fd);
         if (c->prev)
                 c->prev->next = c->next;
         else
@@ -131,19 +170,79 @@ static struct connection *of(struct MHD_Connection *connection)
 
 void connections_settled(struct MHD_Connection *connection)
 {
-        owe(of(connection), OWES_NOTHING, 0);
+        struct connection *c = of(connection);
+        if (c)
+                c->chunked = false;
+        owe(c, OWES_NOTHING, 0);
 }
 
 void connections_answered(struct MHD_Connection *connection)
 {
-        owe(of(connection), OWES_HEADERS,
+        struct connection *c = of(connection);
+        if (c) {
+                c->chunked = false;
+                c->request = NULL;
+        }
+        owe(c, OWES_HEADERS,
             time_monotonic_ms() + (SERVER_IDLE_SECONDS + SERVER_HEADER_SECONDS) * 1000);
 }
 
-void connections_begun(struct MHD_Connection *connection)
+void *connections_request(struct MHD_Connection *connection)
+{
+        struct connection *c = of(connection);
+        return c ? c->request : NULL;
+}
+
+/* How many bytes the library has read from it since it was opened: what came, less what waits. More
+ * may come between the two questions. */
+static uint64_t bytes_read(int fd)
+{
+        enum { TRIES = 100 };
+        struct tcp_info info = {0};
+        socklen_t n = sizeof info;
+        int before, waits = 0;
+        for (unsigned i = 0; i < TRIES; i++) {
+                if (ioctl(fd, SIOCINQ, &before) != 0 ||
+                    getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &n) != 0 ||
+                    ioctl(fd, SIOCINQ, &waits) != 0)
+                        return 0;
+                if (before == waits)
+                        break;
+        }
+        return info.tcpi_bytes_received - (uint64_t)waits;
+}
+
+void connections_owes_chunk(struct MHD_Connection *connection)
+{
+        struct connection *c = of(connection);
+        if (!c)
+                return;
+        c->thread = pthread_self();
+        c->seen = bytes_read(c->fd);
+        c->chunked = true;
+}
+
+void *connections_unparsed(struct connections *all)
+{
+        struct connection *found = NULL;
+        unsigned n = 0;
+        pthread_mutex_lock(&all->mutex);
+        for (struct connection *c = all->first; c; c = c->next)
+                if (c->chunked && pthread_equal(c->thread, pthread_self()) &&
+                    bytes_read(c->fd) > c->seen) {
+                        found = c;
+                        n++;
+                }
+        pthread_mutex_unlock(&all->mutex);
+        return n == 1 ? found->request : NULL;
+}
+
+void connections_begun(struct MHD_Connection *connection, void *request)
 {
         struct connection *c = of(connection);
         int64_t soon = time_monotonic_ms() + SERVER_HEADER_SECONDS * 1000;
+        if (c)
+                c->request = request;
         if (c && deadline_of(atomic_load(&c->due)) > soon)
                 owe(c, OWES_HEADERS, soon);
 }
@@ -213,10 +312,25 @@ static void tell(struct connection *c)
         c->answer = NULL;
 }
 
+/* Has its client ended, or had its share? */
+static bool skip_leftover(struct leftover *l, int64_t now)
+{
+        ssize_t n = 0;
+        while (now <= l->until && l->skipped <= SERVER_SKIP_MAX &&
+               (n = recv(l->fd, NULL, MIB, MSG_TRUNC | MSG_DONTWAIT)) > 0)
+                l->skipped += (size_t)n;
+        return n >= 0 || (errno != EAGAIN && errno != EINTR);
+}
+
 void connections_reap(struct connections *all)
 {
         int64_t now = time_monotonic_ms();
         pthread_mutex_lock(&all->mutex);
+        for (unsigned i = all->leftover_count; i-- > 0;)
+                if (skip_leftover(&all->leftovers[i], now)) {
+                        close(all->leftovers[i].fd);
+                        all->leftovers[i] = all->leftovers[--all->leftover_count];
+                }
         for (struct connection *c = all->first; c; c = c->next) {
                 long long due = atomic_load(&c->due);
                 enum owes owes = owed(due);

@@ -1,6 +1,6 @@
 /*
  * connections.h - how long each connection may take for what it owes the server: its next request's
- * headers, or the rest of a body that is read past. Knows nothing of requests.
+ * headers, or the rest of a body that is read past. Of requests it knows only which one is whose.
  */
 #ifndef HTTP_CONNECTIONS_H
 #define HTTP_CONNECTIONS_H
@@ -27,7 +27,16 @@ void connections_settled(struct MHD_Connection *connection);
 /* Its request was answered: the next one may begin when it likes, within the limits. */
 void connections_answered(struct MHD_Connection *connection);
 /* Its next request has begun: the headers must follow soon. */
-void connections_begun(struct MHD_Connection *connection);
+void connections_begun(struct MHD_Connection *connection, void *request);
+/* The request that has begun and was not answered; NULL: there is none. */
+void *connections_request(struct MHD_Connection *connection);
+/* A piece of its chunked body may come next. Called before the first piece and at each. */
+void connections_owes_chunk(struct MHD_Connection *connection);
+/*
+ * The request of the one connection of this thread that sent a part of its chunked body which was
+ * not handed over. NULL: there is none, or more than one.
+ */
+void *connections_unparsed(struct connections *all);
 /* It owes its body until `deadline` (time_monotonic_ms(), INT64_MAX: for ever). */
 void connections_owes_body(struct MHD_Connection *connection, int64_t deadline);
 /*
@@ -44,7 +53,8 @@ bool connections_claim(struct connections *all, struct MHD_Connection *connectio
 /* Its socket. */
 int connections_fd(struct MHD_Connection *connection);
 
-/* Ends those whose time is over; a few times a second. */
+/* Ends those whose time is over, and reads past what closed ones still send; a few times a second.
+ */
 void connections_reap(struct connections *all);
 
 #endif

@@ -143,6 +143,38 @@ int http_check_headers(struct server *s, struct request *r, const char *method, 
         return 400;
 }
 
+struct room {
+        size_t fields;
+        size_t text; /* beside that of the headers, which the library counts */
+};
+
+static enum MHD_Result count_field(
+    void *cls, enum MHD_ValueKind kind, const char *key, const char *value)
+{
+        struct room *room = cls;
+        room->fields++;
+        if (kind == MHD_COOKIE_KIND || kind == MHD_FOOTER_KIND)
+                room->text += strlen(key) + (value ? strlen(value) : 0) + 2 * LINE_END;
+        return MHD_YES;
+}
+
+/*
+ * The library has one piece of memory for all that it knows of a request and for the head of the
+ * answer. Where that has no room the connection is closed without a word, perhaps after the request
+ * was carried out, so it is looked at before.
+ */
+bool http_check_room(struct request *r)
+{
+        struct room room = {0};
+        const union MHD_ConnectionInfo *info =
+            libmhd.get_connection_info(r->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+        libmhd.get_connection_values(
+            r->connection, MHD_HEADER_KIND | MHD_COOKIE_KIND | MHD_FOOTER_KIND, count_field, &room);
+        size_t used = room.text + room.fields * SERVER_FIELD_MEMORY;
+        return used + (info ? info->header_size : 0) + SERVER_HEAD_MEMORY <=
+               SERVER_CONNECTION_MEMORY;
+}
+
 static bool is_port(const char *z)
 {
         return *z == '\0' || (*z == ':' && (z[1] == '\0' || is_number(z + 1)));

@@ -18,6 +18,8 @@
 #define SERVER_VISITOR_TURNS_MAX 64         /* of these, visitors' */
 #define SERVER_URGENT_WORKERS 64            /* for stop, approve and health */
 #define SERVER_CONNECTION_MEMORY (12 * KIB) /* headers; 10,000 idle readers cost 120 MB */
+#define SERVER_FIELD_MEMORY 64 /* the library's record of a header, a cookie or a trailer */
+#define SERVER_HEAD_MEMORY (3 * KIB / 2) /* kept for the headers of the answer */
 #define SERVER_URI_MAX (8 * KIB)
 #define SERVER_HEADERS_MAX 100
 #define SERVER_BODY_MAX (MESSAGE_MAX + 1 * MIB)
@@ -30,6 +32,7 @@
 #define SERVER_SKIP_SECONDS 60       /* for so long, counted from the request's begin */
 #define SERVER_SKIP_PAUSE_MS 6000   /* a client that stops sending so long may wait for an answer */
 #define SERVER_SKIPPING_MAX 64      /* bodies that are read past at once */
+#define SERVER_LEFTOVER_SECONDS 10  /* what comes after a refusal is read past for so long */
 #define SERVER_BODIES_MAX (1 * GIB) /* of all requests under way; then 503 */
 #define SERVER_IDLE_SECONDS 60      /* a connection on which nothing moves */
 #define SERVER_HEADER_SECONDS 15    /* from accept, or a request line, to the end of the headers */

@@ -25,6 +25,8 @@ void metrics_put(struct server *s, struct buf *out)
             atomic_load(&m->micros));
         put(out, "steno_appends_total", "counter", "Batches appended.", atomic_load(&m->appends));
         put(out, "steno_runs_total", "counter", "Runs started.", atomic_load(&m->runs));
+        put(out, "steno_requests_under_way", "gauge",
+            "Requests that have begun and are not answered.", atomic_load(&s->under_way));
         put(out, "steno_streams", "gauge", "Open streams.", streams_count(s->streams));
         put(out, "steno_streams_cut_total", "counter",
             "Readers cut off because they were too slow.", atomic_load(&m->streams_cut));

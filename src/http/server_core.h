@@ -80,6 +80,8 @@ struct server {
 /* Method and version are those of the library, which point into the request line. */
 int http_check_line(
     const struct request *r, const char *method, const char *version, const char **why);
+/* Is there memory left for the head of an answer? */
+bool http_check_room(struct request *r);
 int http_check_headers(struct server *s, struct request *r, const char *method, const char **why);
 /* Host and Origin. */
 int http_check_origin(struct server *s, struct request *r, const char **why);

@@ -71,7 +71,7 @@ static void *go_on(void *arg)
 {
         struct requests *r = arg;
         for (unsigned n = 0; !atomic_load(&r->over); n++) {
-                connections_begun(r->connection);
+                connections_begun(r->connection, NULL);
                 int64_t later = time_monotonic_ms() + 60 * 1000;
                 connections_owes_body(r->connection, n % 2 ? INT64_MAX : later);
                 if (n % 3 == 0) {
