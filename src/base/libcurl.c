@@ -85,6 +85,10 @@ const char *libcurl_why(CURLcode code)
                 return "its certificate is not from an authority that this system trusts, or is "
                        "not "
                        "for this name; SSL_CERT_FILE can name a file of authorities";
+        /* Memory is not what was short: libcurl 7.88 says so of every line that is longer than its
+         * limit of 100 KB. */
+        if (code == CURLE_OUT_OF_MEMORY)
+                return "a line of its headers is too long";
         return libcurl.easy_strerror(code);
 }
 

@@ -147,9 +147,7 @@ static void reap_done(struct relay *r)
                 unlink_job(r, j);
                 const char *why =
                     code == CURLE_SEND_FAIL_REWIND ? "it closed the connection before it answered"
-                    : code == CURLE_OUT_OF_MEMORY && !j->told
-                        ? "its headers are too large" /* a line over libcurl's limit */
-                        : libcurl_why(code);
+                    : libcurl_why(code);
                 if (j->failed)
                         end_job(j, j->failed,
                             j->failed == STENO_ELIMIT   ? "its headers are too large"

@@ -3,6 +3,7 @@
 does is in the path; the tool `seen` tells what it has got, `t` is where it is hostile:
   /asks      two hundred requests of its own before its answer, and it takes no answer to them
   /session   a session id, and the id of an event, that a header cannot hold
+  /long      a session id of 200 KB
   /elsewhere redirects that lead to another address of the same server
   /progress  twenty thousand steps, some of them long
   /many      two thousand tools more than anybody takes
@@ -58,6 +59,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.reply(202)
         if method == "initialize":
             more = {"Mcp_Session_Id": "abc\rX-Evil: 1"} if kind == "session" else {"Mcp_Session_Id": "fine"}
+            if kind == "long":
+                more = {"Mcp_Session_Id": "a" * 200000}
             return self.reply(200, ok({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
                                        "serverInfo": {"name": "h", "version": "1"}}), **more)
         if method == "tools/list":
