@@ -4,12 +4,14 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "tool/tool.h"
 
 #define FILES_MAX 256 /* of one directory; Steno has a dozen there */
 
@@ -94,10 +96,10 @@ int exec_modes_note(const char *const *hidden, struct exec_modes **out, struct s
         return rc;
 }
 
-/* What it should be: the owner's bits as they were, and for others no more than before or now. */
+/* What it should be: for the owner no less than before or now, for others no more. */
 static mode_t right_mode(mode_t was, mode_t now)
 {
-        return (was & 07700) | (was & now & 077);
+        return ((was | now) & 0700) | (was & now & 07077);
 }
 
 struct restoring {
@@ -134,6 +136,19 @@ unsigned exec_modes_restore(const struct exec_modes *m)
                 walk(f->path, restore_file, &r);
         }
         return r.changed;
+}
+
+void exec_modes_tell(struct steno_tool_call *call, unsigned changed)
+{
+        char text[160];
+
+        if (!changed)
+                return;
+        snprintf(text, sizeof(text),
+            "it had changed the modes of %u files of the store or the configuration, which were "
+            "put back",
+            changed);
+        tool_call_step(call, text, 0, 0, NULL);
 }
 
 void exec_modes_free(struct exec_modes *m)

@@ -70,22 +70,6 @@ static uint64_t time_limit(const struct exec_tool_options *o, const struct exec_
         return limit;
 }
 
-static void put_modes_back(
-    const struct exec_tool_options *o, struct steno_tool_call *call, const struct exec_result *r)
-{
-        char text[160];
-        unsigned changed = r->shield == EXEC_SHIELD_NAMESPACE ? 0 : exec_modes_restore(o->modes);
-
-        if (!changed)
-                return;
-        snprintf(text, sizeof(text),
-            "it had changed the modes of %u files of the store or the configuration, which were "
-            "put "
-            "back",
-            changed);
-        tool_call_step(call, text, 0, 0, NULL);
-}
-
 static void report_oddities(struct steno_tool_call *call, const struct exec_result *r)
 {
         char text[120];
@@ -133,6 +117,7 @@ static int run(const struct exec_tool_options *o, const struct exec_args *a,
     struct steno_tool_call *call, struct tool_result *result, struct steno_error *err)
 {
         char **env = NULL;
+        struct exec_modes *modes = NULL;
         const char *inside = a->directory ? beneath(o->directory, a->directory) : NULL;
         uint64_t limit = time_limit(o, a, call);
         struct exec_result r;
@@ -141,6 +126,8 @@ static int run(const struct exec_tool_options *o, const struct exec_args *a,
                 return refuse(
                     call, result, "directory must be a path in the session's directory", err);
         int rc = exec_env(o->env, o->environment, NULL, &env, err);
+        if (rc == 0)
+                rc = exec_modes_note(o->hidden, &modes, err);
         if (rc == 0) {
                 struct exec_spec spec = {.argv = (const char *const *)a->argv,
                     .shell = a->shell,
@@ -161,12 +148,14 @@ static int run(const struct exec_tool_options *o, const struct exec_args *a,
                     .stopped = call_is_over,
                     .stopped_ctx = call};
                 rc = exec_run(&spec, &opt, &r, err);
-                put_modes_back(o, call, &r);
+                if (r.shield != EXEC_SHIELD_NAMESPACE)
+                        exec_modes_tell(call, exec_modes_restore(modes));
                 if (rc == 0)
                         rc = conclude(call, &r, limit, result, err);
                 else if (rc == STENO_ENOTFOUND || rc == STENO_EDENIED)
                         rc = refuse(call, result, err->msg, err);
         }
+        exec_modes_free(modes);
         exec_env_free(env);
         return rc;
 }
@@ -227,11 +216,6 @@ static int terms(
         return rc;
 }
 
-static void free_modes(void *modes)
-{
-        exec_modes_free(modes);
-}
-
 int exec_tool_add(
     struct steno_tools *set, const struct exec_tool_options *opt, struct steno_error *err)
 {
@@ -241,12 +225,6 @@ int exec_tool_add(
                 return error_nomem(err);
         *copy = *opt;
         int rc = toolset_own(set, copy, free, err);
-        if (rc < 0)
-                return rc;
-        copy->modes = NULL;
-        rc = exec_modes_note(opt->hidden, &copy->modes, err);
-        if (rc == 0)
-                rc = toolset_own(set, copy->modes, free_modes, err);
         if (rc < 0)
                 return rc;
         copy->directory = opt->directory ? toolset_strdup(set, str_of(opt->directory)) : NULL;

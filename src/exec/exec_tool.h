@@ -15,7 +15,6 @@ struct exec_tool_options {
         uint64_t memory_bytes;          /* 0: no limit */
         uint64_t cpu_seconds;           /* 0: no limit */
         bool visitors;                  /* some rule opens a command to visitors */
-        struct exec_modes *modes;       /* its own */
 };
 
 /* Everything is copied but opt->env, which must outlive the process's last command. */

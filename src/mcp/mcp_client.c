@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/wait.h"
+#include "exec/exec_modes.h"
 #include "tool/tool.h"
 
 #define MODERN "2026-07-28"
@@ -386,6 +387,14 @@ static int request(
         rc = ask(c, t, r, text, j, err);
         leave(c, rc);
         return rc;
+}
+
+unsigned mcp_client_put_modes_back(struct mcp_client *c)
+{
+        pthread_mutex_lock(&c->lock);
+        unsigned changed = c->transport ? exec_modes_restore(c->transport->modes) : 0;
+        pthread_mutex_unlock(&c->lock);
+        return changed;
 }
 
 /* ---- tools/list ---- */

@@ -52,5 +52,8 @@ struct mcp_call {
  */
 int mcp_client_call(struct mcp_client *c, const struct mcp_call *call, char **result,
     struct json *j, struct steno_error *err);
+/* Puts back what the server has changed of the modes of guarded files (exec_modes.h); of how many.
+ */
+unsigned mcp_client_put_modes_back(struct mcp_client *c);
 
 #endif

@@ -25,6 +25,7 @@
 #include "base/named_file.h"
 #include "base/wait.h"
 #include "exec/exec.h"
+#include "exec/exec_modes.h"
 #include "mcp/mcp_stream.h"
 #include "tool/tool.h"
 
@@ -667,6 +668,8 @@ static void stdio_close(struct mcp_transport *t)
         } else {
                 exec_finish(&s->process);
         }
+        exec_modes_restore(s->base.modes);
+        exec_modes_free(s->base.modes);
         int *fds[] = {&s->out, &s->err, &s->wake};
         for (size_t i = 0; i < 3; i++)
                 if (*fds[i] >= 0)
@@ -738,6 +741,12 @@ static bool start_reader(struct stdio *s)
         return s->threaded;
 }
 
+static void forget_modes(struct stdio *s)
+{
+        exec_modes_free(s->base.modes);
+        s->base.modes = NULL;
+}
+
 static int start(struct stdio *s, const struct mcp_server *server, const struct mcp_host *host,
     const int theirs[3], struct steno_error *err)
 {
@@ -762,7 +771,11 @@ static int start(struct stdio *s, const struct mcp_server *server, const struct 
                     .in = theirs[0],
                     .out = theirs[1],
                     .err = theirs[2]};
-                rc = exec_spawn(&spec, &s->process, err);
+                rc = exec_modes_note(host->hidden, &s->base.modes, err);
+                if (rc == 0)
+                        rc = exec_spawn(&spec, &s->process, err);
+                if (rc < 0 || s->process.shield == EXEC_SHIELD_NAMESPACE)
+                        forget_modes(s);
         }
         if (rc < 0)
                 error_prefix(err, rc, "MCP server %.40s", s->name);

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "exec/exec_modes.h"
 #include "mcp/mcp_content.h"
 #include "mcp/mcp_name.h"
 #include "mcp/mcp_param.h"
@@ -58,6 +59,7 @@ static int call_server(const struct tool *self, struct steno_tool_call *call,
         if (!err)
                 err = &mine;
         int rc = mcp_client_call(self->ctx, &m, &text, &j, err);
+        exec_modes_tell(call, mcp_client_put_modes_back(self->ctx));
         /* The server's own refusal is something the model can act on. */
         if (rc == STENO_EPROTO) {
                 result->is_error = true;

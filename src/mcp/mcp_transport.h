@@ -61,6 +61,7 @@ struct mcp_transport_ops {
 
 struct mcp_transport {
         const struct mcp_transport_ops *ops;
+        struct exec_modes *modes; /* that its server could change, as they were; NULL: none */
 };
 
 struct mcp_host {

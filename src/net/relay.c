@@ -145,9 +145,9 @@ static void reap_done(struct relay *r)
                 if (code == CURLE_OK && !j->told)
                         j->failed = tell_head(j);
                 unlink_job(r, j);
-                const char *why =
-                    code == CURLE_SEND_FAIL_REWIND ? "it closed the connection before it answered"
-                    : libcurl_why(code);
+                const char *why = code == CURLE_SEND_FAIL_REWIND
+                                      ? "it closed the connection before it answered"
+                                      : libcurl_why(code);
                 if (j->failed)
                         end_job(j, j->failed,
                             j->failed == STENO_ELIMIT   ? "its headers are too large"
