@@ -95,11 +95,34 @@ static void *on_uri(void *cls, const char *uri, struct MHD_Connection *connectio
         return r;
 }
 
+static atomic_ullong *held_replies(struct request *r)
+{
+        return &r->server->reply_bytes[r->who.session[0] != '\0'];
+}
+
+/* An answer is in memory until its client has read it, which may be as late as the client likes.
+ * Only one that changed nothing can be asked for again. */
+static void hold_reply(struct request *r)
+{
+        uint64_t most = r->who.session[0] ? SERVER_VISITOR_REPLIES_MAX : SERVER_REPLIES_MAX;
+        uint64_t size = r->reply.cap, held = atomic_fetch_add(held_replies(r), size);
+        r->reply_counted = size;
+        if (held == 0 || held + size <= most || size <= SERVER_KEPT_REPLY ||
+            strcmp(r->method, "GET") != 0)
+                return;
+        atomic_fetch_sub(held_replies(r), size);
+        r->reply_counted = 0;
+        buf_release(&r->reply);
+        request_header_out(r, "Retry-After", "1");
+        request_error(r, 503, "busy", "too many answers are waiting to be read");
+}
+
 void http_request_free(struct request *r)
 {
         if (!r)
                 return;
         atomic_fetch_sub(&r->server->body_bytes, r->body_counted);
+        atomic_fetch_sub(held_replies(r), r->reply_counted);
         atomic_fetch_sub(&r->server->under_way, 1);
         if (r->skipping)
                 atomic_fetch_sub(&r->server->skipping, 1);
@@ -698,6 +721,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
 void http_finish(struct request *r)
 {
         struct MHD_Connection *connection = r->connection;
+        hold_reply(r);
         r->done = true;
         libmhd.resume_connection(connection);
 }

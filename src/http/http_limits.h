@@ -34,8 +34,11 @@
 #define SERVER_SKIPPING_MAX 64      /* bodies that are read past at once */
 #define SERVER_LEFTOVER_SECONDS 10  /* what comes after a refusal is read past for so long */
 #define SERVER_BODIES_MAX (1 * GIB) /* of all requests under way; then 503 */
-#define SERVER_IDLE_SECONDS 60      /* a connection on which nothing moves */
-#define SERVER_HEADER_SECONDS 15    /* from accept, or a request line, to the end of the headers */
+#define SERVER_REPLIES_MAX (1 * GIB)           /* of answers that are not read yet; then 503 */
+#define SERVER_VISITOR_REPLIES_MAX (128 * MIB) /* of these, visitors': 32 whole histories */
+#define SERVER_KEPT_REPLY (64 * KIB)           /* a smaller answer is never refused for that */
+#define SERVER_IDLE_SECONDS 60                 /* a connection on which nothing moves */
+#define SERVER_HEADER_SECONDS 15 /* from accept, or a request line, to the end of the headers */
 #define SERVER_VISITOR_BODY_SECONDS 60  /* for a body of somebody without a token */
 #define SERVER_STREAM_QUEUE (256 * KIB) /* a reader that is this far behind is cut off */
 #define SERVER_STREAM_BLOCK (2 * KIB)   /* buffer of a stream; there may be 10,000 */

@@ -80,6 +80,7 @@ struct request {
         bool shrunk; /* path and method are on the heap */
         bool counted;
         uint64_t body_counted;
+        uint64_t reply_counted;
         int spool; /* spool.h: the file, where it is open */
         bool spool_open;
         bool spooling; /* a worker is writing to it */

@@ -69,6 +69,8 @@ struct server {
         bool fixtures; /* see server_options; store, identities and gateway are NULL */
         atomic_bool stopping;
         atomic_ullong body_bytes; /* held for requests under way */
+        atomic_ullong
+            reply_bytes[2]; /* of answers that are being sent; of visitors in the second */
         atomic_uint under_way;
         atomic_uint skipping; /* refused requests whose body is read past */
         struct connections *connections;
