@@ -197,7 +197,7 @@ void *connections_request(struct MHD_Connection *connection)
  * may come between the two questions. */
 static uint64_t bytes_read(int fd)
 {
-        enum { TRIES = 100 };
+        enum { TRIES = 10 };
         struct tcp_info info = {0};
         socklen_t n = sizeof info;
         int before, waits = 0;
@@ -224,17 +224,21 @@ void connections_owes_chunk(struct MHD_Connection *connection)
 
 void *connections_unparsed(struct connections *all)
 {
+        enum { MOST = 64 }; /* so that many of them make nobody wait */
         struct connection *found = NULL;
-        unsigned n = 0;
+        unsigned n = 0, looked = 0;
         pthread_mutex_lock(&all->mutex);
-        for (struct connection *c = all->first; c; c = c->next)
-                if (c->chunked && pthread_equal(c->thread, pthread_self()) &&
-                    bytes_read(c->fd) > c->seen) {
+        for (struct connection *c = all->first; c && looked <= MOST; c = c->next) {
+                if (!c->chunked || !pthread_equal(c->thread, pthread_self()))
+                        continue;
+                looked++;
+                if (bytes_read(c->fd) > c->seen) {
                         found = c;
                         n++;
                 }
+        }
         pthread_mutex_unlock(&all->mutex);
-        return n == 1 ? found->request : NULL;
+        return n == 1 && looked <= MOST ? found->request : NULL;
 }
 
 void connections_begun(struct MHD_Connection *connection, void *request)
@@ -315,11 +319,15 @@ static void tell(struct connection *c)
 /* Has its client ended, or had its share? */
 static bool skip_leftover(struct leftover *l, int64_t now)
 {
-        ssize_t n = 0;
-        while (now <= l->until && l->skipped <= SERVER_SKIP_MAX &&
-               (n = recv(l->fd, NULL, MIB, MSG_TRUNC | MSG_DONTWAIT)) > 0)
-                l->skipped += (size_t)n;
-        return n >= 0 || (errno != EAGAIN && errno != EINTR);
+        enum { PIECES = 4 }; /* of each at a time */
+        ssize_t n = 1;
+        for (unsigned i = 0; i < PIECES && n > 0; i++) {
+                n = recv(l->fd, NULL, MIB, MSG_TRUNC | MSG_DONTWAIT);
+                if (n > 0)
+                        l->skipped += (size_t)n;
+        }
+        bool more = n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
+        return !more || now > l->until || l->skipped > SERVER_SKIP_MAX;
 }
 
 void connections_reap(struct connections *all)
