@@ -13,7 +13,9 @@
 #include "base/error.h"
 #include "tool/tool.h"
 
-#define FILES_MAX 256 /* of one directory; Steno has a dozen there */
+#define FILES_MAX 256   /* of one directory; Steno has a dozen there */
+#define FOLDERS_MAX 256 /* a store has about ten, and three for each project */
+#define DEPTH 3         /* projects, each of them, and its conversations */
 
 struct file {
         char *name;
@@ -23,6 +25,7 @@ struct file {
 struct folder {
         char *path;
         mode_t mode;
+        bool whole; /* its files as well */
         struct file *files;
         size_t count;
         struct folder *next;
@@ -30,12 +33,13 @@ struct folder {
 
 struct exec_modes {
         struct folder *folders;
+        unsigned count;
 };
 
 typedef bool (*file_fn)(void *ctx, int dir, const char *name, mode_t mode);
 
-/* Regular files, until `each` says no. */
-static bool walk(const char *path, file_fn each, void *ctx)
+/* Regular files, or folders, until `each` says no. */
+static bool walk(const char *path, mode_t kind, file_fn each, void *ctx)
 {
         DIR *dir = opendir(path);
         struct dirent *entry;
@@ -44,7 +48,8 @@ static bool walk(const char *path, file_fn each, void *ctx)
 
         while (dir && on && (entry = readdir(dir)))
                 if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-                    S_ISREG(st.st_mode))
+                    (st.st_mode & S_IFMT) == kind && strcmp(entry->d_name, ".") != 0 &&
+                    strcmp(entry->d_name, "..") != 0)
                         on = each(ctx, dirfd(dir), entry->d_name, st.st_mode & 07777);
         if (dir)
                 closedir(dir);
@@ -66,20 +71,53 @@ static bool note_file(void *ctx, int dir, const char *name, mode_t mode)
         return list[f->count++].name != NULL;
 }
 
-static int note_folder(struct exec_modes *m, const char *path, struct steno_error *err)
+struct noting {
+        struct exec_modes *modes;
+        const char *path;
+        unsigned depth; /* below the guarded folder */
+};
+
+/* Of a folder below, and of those in it; of files only in the guarded folder itself. */
+static bool note_folder(void *ctx, int dir, const char *name, mode_t mode)
 {
+        const struct noting *n = ctx;
+        struct exec_modes *m = n->modes;
+        size_t room = strlen(n->path) + strlen(name) + 2;
+
+        (void)dir;
+        if (m->count == FOLDERS_MAX)
+                return true;
+        struct folder *f = calloc(1, sizeof(*f));
+        if (!f)
+                return false;
+        f->path = malloc(room);
+        f->mode = mode;
+        /* Restored in this order: a folder before those in it, which cannot be reached otherwise.
+         */
+        struct folder **last = &m->folders;
+        while (*last)
+                last = &(*last)->next;
+        *last = f;
+        m->count++;
+        if (!f->path)
+                return false;
+        snprintf(f->path, room, "%s%s%s", n->path, *name ? "/" : "", name);
+        struct noting below = {m, f->path, n->depth + 1};
+        f->whole = n->depth == 0;
+        /* The trash and the like may have very many. */
+        bool frame = n->depth == 1 ? strcmp(name, "projects") == 0 : n->depth < DEPTH;
+        return (!f->whole || walk(f->path, S_IFREG, note_file, f)) &&
+               (!frame || walk(f->path, S_IFDIR, note_folder, &below));
+}
+
+static int note_guarded(struct exec_modes *m, const char *path, struct steno_error *err)
+{
+        struct noting n = {m, path, 0};
         struct stat st;
 
         if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode))
                 return 0;
-        struct folder *f = calloc(1, sizeof(*f));
-        if (!f)
-                return error_nomem(err);
-        f->next = m->folders;
-        m->folders = f;
-        f->mode = st.st_mode & 07777;
-        f->path = strdup(path);
-        return f->path && walk(path, note_file, f) ? 0 : error_nomem(err);
+        return note_folder(&n, AT_FDCWD, "", st.st_mode & 07777) ? 0 : error_nomem(err);
 }
 
 int exec_modes_note(const char *const *hidden, struct exec_modes **out, struct steno_error *err)
@@ -88,7 +126,7 @@ int exec_modes_note(const char *const *hidden, struct exec_modes **out, struct s
         int rc = m ? 0 : error_nomem(err);
 
         for (size_t i = 0; rc == 0 && hidden && hidden[i]; i++)
-                rc = note_folder(m, hidden[i], err);
+                rc = note_guarded(m, hidden[i], err);
         if (rc < 0)
                 exec_modes_free(m);
         else
@@ -133,7 +171,8 @@ unsigned exec_modes_restore(const struct exec_modes *m)
                 if (right != now && fchmodat(AT_FDCWD, f->path, right, 0) == 0)
                         r.changed++;
                 r.folder = f;
-                walk(f->path, restore_file, &r);
+                if (f->whole)
+                        walk(f->path, S_IFREG, restore_file, &r);
         }
         return r.changed;
 }
