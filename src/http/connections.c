@@ -36,11 +36,11 @@ struct connection {
         int fd;
         atomic_llong due;   /* what it owes and until when: see owe() */
         atomic_llong pause; /* of OWES_REST: when the client seems to wait for its answer */
-        void *request;      /* by the daemon's thread, as `thread` */
+        /* The thread that reads its chunked body; 0: none. What follows is that thread's. */
+        atomic_ulong reader;
+        uint64_t seen; /* bytes that had been read when the last piece came */
+        void *request;
         /* By the mutex. */
-        pthread_t thread;
-        bool chunked;  /* it owes a piece of a chunked body, */
-        uint64_t seen; /* and this many of its bytes had been read when the last one came */
         char *answer;
         size_t answer_n;
         bool told;
@@ -172,7 +172,7 @@ void connections_settled(struct MHD_Connection *connection)
 {
         struct connection *c = of(connection);
         if (c)
-                c->chunked = false;
+                atomic_store(&c->reader, 0);
         owe(c, OWES_NOTHING, 0);
 }
 
@@ -180,7 +180,7 @@ void connections_answered(struct MHD_Connection *connection)
 {
         struct connection *c = of(connection);
         if (c) {
-                c->chunked = false;
+                atomic_store(&c->reader, 0);
                 c->request = NULL;
         }
         owe(c, OWES_HEADERS,
@@ -217,9 +217,8 @@ void connections_owes_chunk(struct MHD_Connection *connection)
         struct connection *c = of(connection);
         if (!c)
                 return;
-        c->thread = pthread_self();
         c->seen = bytes_read(c->fd);
-        c->chunked = true;
+        atomic_store(&c->reader, pthread_self());
 }
 
 void *connections_unparsed(struct connections *all)
@@ -229,7 +228,7 @@ void *connections_unparsed(struct connections *all)
         unsigned n = 0, looked = 0;
         pthread_mutex_lock(&all->mutex);
         for (struct connection *c = all->first; c && looked <= MOST; c = c->next) {
-                if (!c->chunked || !pthread_equal(c->thread, pthread_self()))
+                if (atomic_load(&c->reader) != pthread_self())
                         continue;
                 looked++;
                 if (bytes_read(c->fd) > c->seen) {
