@@ -13,7 +13,7 @@
 
 static const struct sample {
         const char *name;
-        const char *unit;     /* repeated to TEXT_SIZE; NULL: random bytes of `alphabet` */
+        const char *unit;     /* repeated to TEXT_SIZE; NULL: random characters of `alphabet` */
         const char *alphabet; /* NULL as well: any bytes */
 } samples[] = {
     {"prose", "The quick brown fox didn't jump over the lazy dog, which surprised everybody. ",
@@ -32,6 +32,16 @@ static const struct sample {
     {"rules", "=-", NULL},
     {"not_utf8", "\xff", NULL},
     {"random_letters", NULL, "abcdefghijklmnopqrstuvwxyz"},
+    {"words", NULL, "etaoinshrdlcumwfgypbvk        "},
+    {"base64", NULL, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"},
+    {"hex", NULL, "0123456789abcdef"},
+    {"chinese", NULL,
+        "的一是不了在人有我他这个们中来上大为和国地到以说时要就出会可也你对生能而子那得于着下自之年"
+        "过发后作里"
+        "用道行所然家种事成方多经么去法学如都同现当没动面起看定天分还进好小部其些主样理心本前开但因"
+        "只从想实"
+        "，。"},
+    {"cyrillic", NULL, "абвгдежзийклмнопрстуфхцчшщъыьэюя   "},
     {"random_bytes", NULL, NULL},
 };
 
@@ -42,18 +52,38 @@ static double processor_s(void)
         return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+static uint32_t chance(uint32_t *seed)
+{
+        *seed = *seed * 1664525u + 1013904223u;
+        return *seed >> 16;
+}
+
+/* Where the characters of a text begin, and its end. Returns their number. */
+static size_t characters(const char *text, const char *start[], size_t most)
+{
+        size_t n = 0;
+        for (; *text && n < most; text++)
+                if (((unsigned char)*text & 0xC0) != 0x80)
+                        start[n++] = text;
+        start[n] = text;
+        return n;
+}
+
 static void fill(const struct sample *s, char *text)
 {
+        const char *start[257];
+        size_t kinds = s->alphabet ? characters(s->alphabet, start, 256) : 0;
+        size_t unit = s->unit ? strlen(s->unit) : 0;
         uint32_t seed = 1;
-        size_t unit = s->unit ? strlen(s->unit) : 1;
-        for (size_t i = 0; i < TEXT_SIZE; i++) {
-                seed = seed * 1664525u + 1013904223u;
-                uint32_t chance = seed >> 16;
-                if (s->unit)
-                        text[i] = s->unit[i % unit];
-                else
-                        text[i] =
-                            s->alphabet ? s->alphabet[chance % strlen(s->alphabet)] : (char)chance;
+        for (size_t i = 0; i < TEXT_SIZE;) {
+                if (kinds == 0) {
+                        text[i] = unit ? s->unit[i % unit] : (char)chance(&seed);
+                        i++;
+                        continue;
+                }
+                size_t k = chance(&seed) % kinds;
+                for (const char *p = start[k]; p < start[k + 1] && i < TEXT_SIZE; p++)
+                        text[i++] = *p;
         }
 }
 

@@ -1,15 +1,16 @@
 /*
  * tokens.c - exact counting, in a build that has the vocabulary.
  *
- * A text is cut into pieces (tokens_split.c); most pieces are one token; the others are merged
- * (tokens_merge.c) or, when long, chained (tokens_chain.c). Texts repeat themselves: names in code
- * and JSON, phrases in languages without blanks. So what merging a piece gave is remembered while a
- * long text is counted.
+ * A text is cut into pieces (tokens_split.c), most of which are one token; those of the others are
+ * counted (tokens_piece.c). Texts repeat themselves: names in code and JSON, phrases in languages
+ * without blanks. So counts of pieces are remembered while a long text is counted.
  */
 #include "view/tokens.h"
 
+#include <string.h>
+
 #include "view/tokens_data.h"
-#include "view/tokens_merge.h"
+#include "view/tokens_piece.h"
 #include "view/tokens_split.h"
 
 bool tokens_exact(void)
@@ -18,7 +19,7 @@ bool tokens_exact(void)
 }
 
 #define MEMORY_PIECES 256 /* a power of two */
-#define MEMORY_BYTES 30   /* of a piece; longer ones are merged each time */
+#define MEMORY_BYTES 30   /* of a piece; longer ones are counted each time */
 #define MEMORY_TEXT 2048  /* a shorter text is counted without */
 
 struct memory {
@@ -31,55 +32,30 @@ struct memory {
 
 _Static_assert((MEMORY_PIECES & (MEMORY_PIECES - 1)) == 0, "a place is some bits of a hash");
 
-/* As tokens_merge. `m` may be NULL. */
-static size_t merge(struct memory *m, const unsigned char *p, size_t n)
+static struct remembered *memory_place(struct memory *m, struct tokens_text piece)
 {
-        if (!m || n > MEMORY_BYTES)
-                return tokens_merge(p, n);
-        struct remembered *r = &m->pieces[tokens_hash(p, n) & (MEMORY_PIECES - 1)];
-        if (r->n == n && memcmp(r->p, p, n) == 0)
-                return r->count;
-        size_t count = tokens_merge(p, n);
-        r->n = (uint8_t)n;
-        r->count = (uint8_t)count;
-        memcpy(r->p, p, n);
-        return count;
+        uint32_t h = (uint32_t)piece.n;
+        for (size_t i = 0; i < piece.n; i++)
+                h = (h ^ piece.p[i]) * 0x01000193u;
+        return &m->pieces[(h ^ h >> 15) & (MEMORY_PIECES - 1)];
 }
 
-static size_t count_piece(struct memory *m, const unsigned char *p, size_t n)
+/* `m` may be NULL. */
+static size_t count_piece(struct memory *m, struct tokens_text piece, bool damaged)
 {
-        if (tokens_rank(p, n) != TOKENS_NONE)
+        if (damaged)
+                return tokens_piece(piece, damaged);
+        if (tokens_longest(piece.p, piece.n)->length == piece.n)
                 return 1;
-        if (n <= TOKENS_MERGE_MAX)
-                return merge(m, p, n);
-        return tokens_chain((struct tokens_text){p, n});
-}
-
-/* Puts U+FFFD where a piece is not UTF-8. Returns its length then, or 0 when there is no room. */
-static size_t mend(struct tokens_text piece, unsigned char *out, size_t room)
-{
-        size_t n = 0;
-        while (piece.n > 0) {
-                uint32_t c;
-                bool damaged = false;
-                size_t len = tokens_decode(piece, &c, &damaged);
-                const void *from = damaged ? (const void *)"\xEF\xBF\xBD" : piece.p;
-                size_t put = damaged ? 3 : len;
-                if (room - n < put)
-                        return 0;
-                memcpy(out + n, from, put);
-                n += put;
-                piece.p += len;
-                piece.n -= len;
-        }
-        return n;
-}
-
-static size_t count_damaged(struct memory *m, struct tokens_text piece)
-{
-        unsigned char mended[TOKENS_MERGE_MAX];
-        size_t n = mend(piece, mended, sizeof mended);
-        return n > 0 ? count_piece(m, mended, n) : tokens_chain(piece);
+        if (!m || piece.n > MEMORY_BYTES)
+                return tokens_piece(piece, damaged);
+        struct remembered *r = memory_place(m, piece);
+        if (r->n == piece.n && memcmp(r->p, piece.p, piece.n) == 0)
+                return r->count;
+        r->n = (uint8_t)piece.n;
+        r->count = (uint8_t)tokens_piece(piece, damaged);
+        memcpy(r->p, piece.p, piece.n);
+        return r->count;
 }
 
 size_t tokens_count(const char *text, size_t n)
@@ -92,10 +68,7 @@ size_t tokens_count(const char *text, size_t n)
         while (rest.n > 0) {
                 bool damaged = false;
                 size_t len = tokens_split(rest, &damaged);
-                if (damaged)
-                        count += count_damaged(m, (struct tokens_text){rest.p, len});
-                else
-                        count += count_piece(m, rest.p, len);
+                count += count_piece(m, (struct tokens_text){rest.p, len}, damaged);
                 rest.p += len;
                 rest.n -= len;
         }

@@ -1,9 +1,9 @@
 /*
  * tokens_data.h - the vocabulary as tables, and finding a token in it.
  *
- * The tables are written by tools/tokens-data, which checks what is taken for granted here:
- * ranks have no gaps, every byte is a token, and a token that merging can reach has a higher rank
- * than its halves. Only the files tokens*.c include this.
+ * The tables are written by tools/tokens-data, which checks what is taken for granted here: ranks
+ * have no gaps, the bytes have the ranks 0 to 255, merging the bytes of any token ends in that
+ * token, and a token has a higher rank than its halves. Only the files tokens*.c include this.
  */
 #ifndef VIEW_TOKENS_DATA_H
 #define VIEW_TOKENS_DATA_H
@@ -11,36 +11,45 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #define TOKENS_COUNT 199998
-#define TOKENS_SLOT_BITS 19
-#define TOKENS_SEEN_BITS 22
-#define TOKENS_RANK_BITS 18
-#define TOKENS_TAG_BITS (32 - TOKENS_RANK_BITS)
+#define TOKENS_BYTES 256      /* tokens of one byte come first */
 #define TOKENS_LENGTH_MAX 128 /* bytes of the longest token */
-#define TOKENS_UNREACHABLE 255
-#define TOKENS_NONE UINT32_MAX
+#define TOKENS_RANK_BITS 18
+#define TOKENS_LABEL_BITS 9
+#define TOKENS_ROW_BITS 27
+#define TOKENS_NONE ((1u << TOKENS_RANK_BITS) - 1)
 
 #define TOKENS_TABLE extern const __attribute__((visibility("hidden")))
 
-/* Open addressing with linear probing: 0, or rank + 1 above some bits of the hash. */
-TOKENS_TABLE uint32_t tokens_slots[1 << TOKENS_SLOT_BITS];
-/* The bytes of rank r are tokens_bytes[tokens_starts[r] .. tokens_starts[r + 1]). */
-TOKENS_TABLE uint32_t tokens_starts[TOKENS_COUNT + 1];
-TOKENS_TABLE unsigned char tokens_bytes[];
-/* A bit for each value of the first bits of a hash: whether some token has it. Smaller than the
- * slots, so that it stays in a cache: most bytes that merging asks for are not a token. */
-TOKENS_TABLE uint8_t tokens_seen[1 << (TOKENS_SEEN_BITS - 3)];
-/* The rank of one byte. */
-TOKENS_TABLE uint32_t tokens_singles[256];
-/* The rank of two bytes, which is what is asked most. */
-TOKENS_TABLE uint32_t tokens_pairs[256][256];
-/* Length of the left half in the last merge that makes a token; 0 for a byte, and
- * TOKENS_UNREACHABLE for a token that only a piece as a whole can be. */
-TOKENS_TABLE uint8_t tokens_splits[TOKENS_COUNT];
-/* Bit k - 1: some token of k bytes ends in this byte. */
-TOKENS_TABLE uint64_t tokens_lengths[256][2];
+/* By rank. */
+struct tokens_token {
+        uint64_t left : TOKENS_RANK_BITS; /* what the last merge joined; a byte is both halves */
+        uint64_t right : TOKENS_RANK_BITS;
+        uint64_t shorter : TOKENS_RANK_BITS; /* the longest other token that it begins with */
+        uint64_t length : 64 - 3 * TOKENS_RANK_BITS;
+        uint32_t row : TOKENS_ROW_BITS; /* of tokens_joins */
+        uint32_t shift : 32 - TOKENS_ROW_BITS;
+};
+TOKENS_TABLE struct tokens_token tokens_tokens[TOKENS_COUNT];
+
+/* All beginnings of tokens, as a trie: from a cell, byte b leads to cell `next` + b, if that has
+ * the label b. The cells from 0 have labels that no byte is, and those from TOKENS_BYTES are the
+ * bytes. */
+struct tokens_cell {
+        uint32_t label : TOKENS_LABEL_BITS;
+        uint32_t next : 32 - TOKENS_LABEL_BITS;
+        uint32_t longest : 24; /* token that this beginning begins with */
+        uint32_t length : 8;   /* of that */
+};
+TOKENS_TABLE struct tokens_cell tokens_cells[];
+
+/* What a token makes with another one on its right, as a row for each token on the left: a hash
+ * table with linear probing, its cells the rank of what is made above some bits of the right one.
+ * No two cells without an empty one between them have the same bits, and a row ends in an empty
+ * one. What one token makes stands together because it is asked together. */
+TOKENS_TABLE uint32_t tokens_joins[];
+#define TOKENS_NO_JOIN UINT32_MAX
 
 /* What the pattern of o200k_base tells apart. */
 enum tokens_class {
@@ -57,80 +66,32 @@ enum tokens_class {
 TOKENS_TABLE uint8_t tokens_block_of[0x1100];
 TOKENS_TABLE uint8_t tokens_blocks[][256];
 
-static inline uint32_t tokens_hash(const unsigned char *p, size_t n)
+/* The longest token that p[0,n) begins with, and its length; n > 0. */
+static inline const struct tokens_cell *tokens_longest(const unsigned char *p, size_t n)
 {
-        uint32_t h = (uint32_t)n * 0x9e3779b1u;
-        uint32_t word;
-        for (; n >= 4; p += 4, n -= 4) {
-                memcpy(&word, p, 4);
-                h = (h ^ word) * 0x85ebca6bu;
-                h ^= h >> 15;
+        const struct tokens_cell *cell = &tokens_cells[TOKENS_BYTES + p[0]];
+        for (size_t i = 1; i < n; i++) {
+                const struct tokens_cell *next = &tokens_cells[cell->next + p[i]];
+                if (next->label != p[i])
+                        break;
+                cell = next;
         }
-        word = 0;
-        for (size_t i = 0; i < n; i++)
-                word |= (uint32_t)p[i] << (8 * i);
-        h = (h ^ word) * 0xc2b2ae35u;
-        h ^= h >> 13;
-        h *= 0x27d4eb2fu;
-        return h ^ h >> 16;
+        return cell;
 }
 
-/* memcmp for what is short, without the call. */
-static inline bool tokens_same(const unsigned char *a, const unsigned char *b, size_t n)
+/* Whether merging joins `left` and `right` to a token of a rank below `limit`. */
+static inline bool tokens_join(uint32_t left, uint32_t right, uint32_t limit)
 {
-        if (n > 8 || n < 3)
-                return memcmp(a, b, n) == 0;
-        if (n == 3)
-                return a[0] == b[0] && a[1] == b[1] && a[2] == b[2];
-        uint32_t x[2], y[2];
-        memcpy(x, a, 4);
-        memcpy(y, b, 4);
-        memcpy(x + 1, a + n - 4, 4);
-        memcpy(y + 1, b + n - 4, 4);
-        return ((x[0] ^ y[0]) | (x[1] ^ y[1])) == 0;
-}
-
-static inline uint32_t tokens_look_up(const unsigned char *p, size_t n, uint32_t h)
-{
-        const uint32_t tag_mask = (1u << TOKENS_TAG_BITS) - 1;
-        const uint32_t slot_mask = (1u << TOKENS_SLOT_BITS) - 1;
-        for (uint32_t at = h >> (32 - TOKENS_SLOT_BITS);; at = (at + 1) & slot_mask) {
-                uint32_t slot = tokens_slots[at];
-                if (slot == 0)
-                        return TOKENS_NONE;
-                if ((slot ^ h) & tag_mask)
+        const uint32_t tag_mask = (1u << (32 - TOKENS_RANK_BITS)) - 1;
+        const struct tokens_token *row = &tokens_tokens[left];
+        const uint32_t *join = &tokens_joins[row->row + (right * 0x9e3779b1u >> row->shift)];
+        for (; *join != TOKENS_NO_JOIN; join++) {
+                if (((*join ^ right) & tag_mask) != 0)
                         continue;
-                uint32_t rank = (slot >> TOKENS_TAG_BITS) - 1;
-                uint32_t start = tokens_starts[rank];
-                if (tokens_starts[rank + 1] - start == n && tokens_same(tokens_bytes + start, p, n))
-                        return rank;
+                uint32_t rank = *join >> (32 - TOKENS_RANK_BITS);
+                return rank < limit && tokens_tokens[rank].right == right;
         }
-}
-
-/* The rank of the token that is exactly these bytes, or TOKENS_NONE. */
-static inline uint32_t tokens_rank(const unsigned char *p, size_t n)
-{
-        if (n == 2)
-                return tokens_pairs[p[0]][p[1]];
-        if (n > TOKENS_LENGTH_MAX)
-                return TOKENS_NONE;
-        return tokens_look_up(p, n, tokens_hash(p, n));
-}
-
-/* The same, faster when they are probably none. */
-static inline uint32_t tokens_rank_if_any(const unsigned char *p, size_t n)
-{
-        if (n == 2)
-                return tokens_pairs[p[0]][p[1]];
-        if (n == 1)
-                return tokens_singles[p[0]];
-        if (n > TOKENS_LENGTH_MAX)
-                return TOKENS_NONE;
-        uint32_t h = tokens_hash(p, n);
-        uint32_t at = h >> (32 - TOKENS_SEEN_BITS);
-        if (!(tokens_seen[at >> 3] >> (at & 7) & 1))
-                return TOKENS_NONE;
-        return tokens_look_up(p, n, h);
+        return false;
 }
 
 #endif

@@ -19,41 +19,6 @@
 
 #include "view/tokens_data.h"
 
-#define REPLACEMENT 0xFFFD
-
-/* The bytes that may follow a lead byte first: where overlong forms, surrogates and what lies
- * beyond U+10FFFF are kept out. */
-static bool second_fits(unsigned char lead, unsigned char second)
-{
-        unsigned char low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
-        unsigned char high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
-        return second >= low && second <= high;
-}
-
-size_t tokens_decode(struct tokens_text text, uint32_t *c, bool *damaged)
-{
-        unsigned char lead = text.p[0];
-        if (lead < 0x80) {
-                *c = lead;
-                return 1;
-        }
-        size_t need = lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;
-        size_t have = 1;
-        uint32_t value = need ? lead & (0xFFu >> (need + 1)) : 0;
-        if (need && text.n > 1 && second_fits(lead, text.p[1])) {
-                do
-                        value = value << 6 | (text.p[have++] & 0x3Fu);
-                while (have < need && have < text.n && (text.p[have] & 0xC0) == 0x80);
-        }
-        if (have == need) {
-                *c = value;
-                return have;
-        }
-        *c = REPLACEMENT;
-        *damaged = true;
-        return have;
-}
-
 struct scan {
         struct tokens_text text;
         bool damaged;

@@ -14,7 +14,7 @@
 
 #include "view/tokens.h"
 #include "view/tokens_data.h"
-#include "view/tokens_merge.h"
+#include "view/tokens_piece.h"
 #include "view/tokens_split.h"
 
 #define COUNT(literal) tokens_count(literal, sizeof(literal) - 1)
@@ -120,6 +120,18 @@ static uint32_t next_random(uint32_t *seed)
         return *seed >> 8;
 }
 
+/* The rank of the token that is exactly these bytes, or TOKENS_NONE. */
+static uint32_t rank_of(const unsigned char *p, size_t n)
+{
+        const struct tokens_cell *longest = tokens_longest(p, n);
+        return longest->length == n ? longest->longest : TOKENS_NONE;
+}
+
+static size_t piece_of(const unsigned char *p, size_t n)
+{
+        return tokens_piece((struct tokens_text){p, n}, false);
+}
+
 /* Merging as it is defined, for a piece of any length; takes the square of the length. */
 static size_t merge_plainly(const unsigned char *p, size_t n)
 {
@@ -129,7 +141,7 @@ static size_t merge_plainly(const unsigned char *p, size_t n)
         for (size_t i = 0; i <= n; i++)
                 start[i] = i;
         for (size_t i = 0; i < n; i++)
-                joined[i] = i + 1 < n ? tokens_rank(p + i, 2) : TOKENS_NONE;
+                joined[i] = i + 1 < n ? rank_of(p + i, 2) : TOKENS_NONE;
         for (;;) {
                 size_t best = 0;
                 for (size_t i = 1; i < n; i++)
@@ -140,13 +152,29 @@ static size_t merge_plainly(const unsigned char *p, size_t n)
                 memmove(start + best + 1, start + best + 2, (n - best) * sizeof *start);
                 memmove(joined + best + 1, joined + best + 2, (n - best - 1) * sizeof *joined);
                 for (size_t i = best > 0 ? best - 1 : 0; i <= best; i++) {
-                        size_t len = i + 1 < n ? start[i + 2] - start[i] : SIZE_MAX;
-                        joined[i] = tokens_rank(p + start[i], len);
+                        joined[i] = i + 1 < n ? rank_of(p + start[i], start[i + 2] - start[i])
+                                              : TOKENS_NONE;
                 }
         }
         free(start);
         free(joined);
         return n;
+}
+
+/* Puts the bytes of a token together from its halves. Returns their number. */
+static size_t token_bytes(uint32_t rank, unsigned char *out)
+{
+        if (rank >= 256) {
+                size_t n = token_bytes(tokens_tokens[rank].left, out);
+                return n + token_bytes(tokens_tokens[rank].right, out + n);
+        }
+        for (int b = 0; b < 256; b++) {
+                *out = (unsigned char)b;
+                if (rank_of(out, 1) == rank)
+                        return 1;
+        }
+        fail_msg("no byte has rank %u", rank);
+        return 0;
 }
 
 static uint32_t first_seed(void)
@@ -170,17 +198,17 @@ static size_t random_piece(uint32_t *seed, unsigned char *text, size_t max)
         return n;
 }
 
-static void short_pieces_are_counted_alike_by_merging_and_chaining(void **state)
+static void short_pieces_are_counted_as_merging_would(void **state)
 {
         (void)state;
         uint32_t seed = first_seed();
         int rounds = getenv("STENO_TEST_LONG") ? 100000 : 5000;
-        unsigned char text[TOKENS_MERGE_MAX];
+        unsigned char text[160];
         for (int round = 0; round < rounds; round++) {
                 size_t n = random_piece(&seed, text, sizeof text);
                 size_t count = merge_plainly(text, n);
-                assert_int_equal(tokens_merge(text, n), count);
-                assert_int_equal(tokens_chain((struct tokens_text){text, n}), count);
+                assert_int_equal(piece_of(text, n), count);
+                assert_int_equal(tokens_piece_spread((struct tokens_text){text, n}, false), count);
         }
 }
 
@@ -192,8 +220,28 @@ static void long_pieces_are_counted_as_merging_would(void **state)
         static unsigned char text[8000];
         for (int round = 0; round < rounds; round++) {
                 size_t n = random_piece(&seed, text, sizeof text);
-                assert_int_equal(
-                    tokens_chain((struct tokens_text){text, n}), merge_plainly(text, n));
+                size_t count = merge_plainly(text, n);
+                assert_int_equal(piece_of(text, n), count);
+                assert_int_equal(tokens_piece_spread((struct tokens_text){text, n}, false), count);
+        }
+}
+
+/* Tokens that belong to each other: the bytes of any token, cut off anywhere, after another. */
+static void pieces_of_tokens_are_counted_as_merging_would(void **state)
+{
+        (void)state;
+        uint32_t seed = first_seed();
+        int rounds = getenv("STENO_TEST_LONG") ? 200000 : 10000;
+        unsigned char text[8 * TOKENS_LENGTH_MAX];
+        for (int round = 0; round < rounds; round++) {
+                size_t n = 0;
+                for (uint32_t i = 2 + next_random(&seed) % 6; i > 0; i--) {
+                        size_t len = token_bytes(next_random(&seed) % TOKENS_COUNT, text + n);
+                        n += i > 1 ? 1 + next_random(&seed) % len : len;
+                }
+                size_t count = merge_plainly(text, n);
+                assert_int_equal(piece_of(text, n), count);
+                assert_int_equal(tokens_piece_spread((struct tokens_text){text, n}, false), count);
         }
 }
 
@@ -244,21 +292,27 @@ static void runs_are_counted_as_merging_would(void **state)
                         n += random_run(&seed, text + n, 1500);
                 n += random_piece(&seed, text + n, 40);
                 size_t count = merge_plainly(mended, mend_plainly(text, n, mended));
-                assert_int_equal(tokens_chain((struct tokens_text){text, n}), count);
+                assert_int_equal(tokens_piece((struct tokens_text){text, n}, true), count);
+                assert_int_equal(tokens_piece_spread((struct tokens_text){text, n}, true), count);
         }
 }
 
-static void every_token_is_found_and_known_to_be_reachable_or_not(void **state)
+static void every_token_is_found_and_known_with_its_halves(void **state)
 {
         (void)state;
+        unsigned char text[TOKENS_LENGTH_MAX];
         for (uint32_t rank = 0; rank < TOKENS_COUNT; rank += getenv("STENO_TEST_LONG") ? 1 : 20) {
-                const unsigned char *p = tokens_bytes + tokens_starts[rank];
-                size_t n = tokens_starts[rank + 1] - tokens_starts[rank];
-                assert_int_equal(tokens_rank(p, n), rank);
-                if (tokens_splits[rank] != TOKENS_UNREACHABLE)
-                        assert_int_equal(tokens_merge(p, n), 1);
-                else
-                        assert_true(tokens_merge(p, n) > 1);
+                const struct tokens_token *t = &tokens_tokens[rank];
+                size_t n = token_bytes(rank, text);
+                assert_int_equal(n, t->length);
+                assert_int_equal(rank_of(text, n), rank);
+                assert_int_equal(piece_of(text, n), 1);
+                if (n == 1)
+                        continue;
+                assert_true(tokens_join(t->left, t->right, rank + 1));
+                assert_false(tokens_join(t->left, t->right, rank));
+                const struct tokens_cell *shorter = tokens_longest(text, n - 1);
+                assert_int_equal(t->shorter, shorter->longest);
         }
 }
 
@@ -296,10 +350,11 @@ int main(void)
             cmocka_unit_test(a_mark_belongs_to_words_and_begins_them),
             cmocka_unit_test(bytes_that_are_not_utf8_count_as_replacement_characters),
             cmocka_unit_test(a_long_damaged_piece_counts_as_its_mended_form),
-            cmocka_unit_test(short_pieces_are_counted_alike_by_merging_and_chaining),
+            cmocka_unit_test(short_pieces_are_counted_as_merging_would),
             cmocka_unit_test(long_pieces_are_counted_as_merging_would),
+            cmocka_unit_test(pieces_of_tokens_are_counted_as_merging_would),
             cmocka_unit_test(runs_are_counted_as_merging_would),
-            cmocka_unit_test(every_token_is_found_and_known_to_be_reachable_or_not),
+            cmocka_unit_test(every_token_is_found_and_known_with_its_halves),
             cmocka_unit_test(time_grows_with_the_length_of_a_run_and_not_its_square),
         };
         return cmocka_run_group_tests_name("tokens_exact", tests, NULL, NULL);
