@@ -9,7 +9,7 @@ MESON_asan = -Doptimization=1 -Dc_args=-g1 -Db_sanitize=address,undefined -Db_lu
 MESON_tsan = -Doptimization=1 -Dc_args=-g1 -Db_sanitize=thread -Db_lundef=false
 MESON_cov = -Db_coverage=true
 
-.PHONY: all deps deps-test deps-long run test test-long set-up with-tests sanitized-set-up sanitized mutants bench install uninstall deb dist format clean
+.PHONY: all deps deps-test deps-long run test test-long set-up with-tests sanitized-set-up sanitized mutants bench growth install uninstall deb dist format clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
@@ -94,6 +94,18 @@ bench: deps-test $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
 	@bench/run $(BUILD) | tee $(BUILD)/bench.json
 	@bench/plot $(BUILD)/bench.json $(BUILD)/growth >&2
+
+# growth: only the growth curves, up to a million messages and conversations, as the pictures of
+# docs/performance.md. On an otherwise idle machine, with 40 GB of disk to spare.
+growth: export STENO_BENCH_GROWTH ?= 6
+growth: GROWTH ?= docs/growth
+growth: BENCH = true
+growth: deps-test $(BUILD)/build.ninja
+	@[ -e $(BUILD)/bench ] || meson configure $(BUILD) -Dbench=true
+	@ninja -C $(BUILD) --quiet steno bench/bench_growth bench/bench_server
+	@bench/run $(BUILD) bench_growth growth.mjs "bench_server $${STENO_BENCH_DIR:-$(BUILD)/bench} followers" \
+		>$(BUILD)/growth.json
+	@bench/plot $(BUILD)/growth.json $(GROWTH) >&2
 
 # PREFIX=DIR is another place than /usr/local.
 install: all

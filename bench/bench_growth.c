@@ -11,8 +11,8 @@
  * rewritten at each turn, up to 100 MB. Beside an output: a copy of the file, hashed and synced.
  *
  * STENO_BENCH_GROWTH is the largest power of ten of messages and conversations (5); outputs have up
- * to 10,000 times as many bytes. Medians of five rounds that take turns. Prints a line of JSON for
- * each curve and each who, which bench/plot draws.
+ * to 10,000 times as many bytes. Medians of five rounds that take turns; one of outputs over 1 GB.
+ * Prints a line of JSON for each curve and each who, which bench/plot draws.
  */
 #include <fcntl.h>
 #include <spawn.h>
@@ -30,10 +30,11 @@
 
 #define ROUNDS 5
 #define POINTS_MAX 10
-#define TIMES 20           /* of a measurement that takes microseconds */
-#define JSON_MOST 100000   /* messages: 100 MB to write for each turn */
-#define LAST "50"          /* messages of a tail */
-#define BLOCK (256 * 1024) /* bytes of an output that come at once */
+#define TIMES 20              /* of a measurement that takes microseconds */
+#define JSON_MOST 100000      /* messages: 100 MB to write for each turn */
+#define LAST "50"             /* messages of a tail */
+#define MANY_BYTES 1000000000 /* an output of more is stored once */
+#define BLOCK (256 * 1024)    /* bytes of an output that come at once */
 
 /* ---- curves ---- */
 
@@ -45,10 +46,10 @@ struct curve {
         double rounds[ROUNDS]; /* of the next point */
 };
 
-static void point(struct curve *c, long x)
+static void point(struct curve *c, long x, int rounds)
 {
         c->x[c->n] = x;
-        c->y[c->n++] = median(c->rounds, ROUNDS);
+        c->y[c->n++] = median(c->rounds, (size_t)rounds);
 }
 
 static void show(const struct curve *c)
@@ -328,8 +329,8 @@ static void messages(const char *dir, int power)
                 for (size_t k = 0; k < count; k++) {
                         if (size > keepers[k].most)
                                 continue;
-                        point(&keepers[k].append, size);
-                        point(&keepers[k].end, size);
+                        point(&keepers[k].append, size, ROUNDS);
+                        point(&keepers[k].end, size, ROUNDS);
                 }
         }
         for (size_t k = 0; k < count; k++) {
@@ -403,8 +404,8 @@ static void conversations(const char *dir, int power)
                         ours.rounds[r] = median(a, TIMES) * 1e6;
                         theirs.rounds[r] = median(b, TIMES) * 1e6;
                 }
-                point(&ours, size);
-                point(&theirs, size);
+                point(&ours, size, ROUNDS);
+                point(&theirs, size, ROUNDS);
                 steno_close(store);
                 remove_folder(root);
         }
@@ -500,7 +501,8 @@ static void outputs(const char *dir, int power)
         snprintf(path, sizeof path, "%s/plain", dir);
         long size = 1000;
         for (int p = 3; p <= power; p++, size *= 10) {
-                for (int r = 0; r < ROUNDS; r++) {
+                int rounds = size > MANY_BYTES ? 1 : ROUNDS;
+                for (int r = 0; r < rounds; r++) {
                         struct steno_error err = {0};
                         struct steno_store *store;
                         struct steno_conv *c;
@@ -524,11 +526,11 @@ static void outputs(const char *dir, int power)
                         remove_folder(root);
                         unlink(path);
                 }
-                point(&ours, size);
-                point(&theirs, size);
+                point(&ours, size, rounds);
+                point(&theirs, size, rounds);
                 if (*ref) { /* a small one is in its message */
-                        point(&end, size);
-                        point(&tail, size);
+                        point(&end, size, rounds);
+                        point(&tail, size, rounds);
                 }
         }
         show(&ours);

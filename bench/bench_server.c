@@ -739,8 +739,9 @@ int main(int argc, char **argv)
                 bench_slow(2000 / scale);
                 bench_readers(shared, 10000 / scale, true);
                 bench_stuck(shared, 100 / scale ? 100 / scale : 5);
-                bench_followers(shared, 10000 / scale);
         }
+        if (!*part || strcmp(part, "followers") == 0)
+                bench_followers(shared, 10000 / scale);
         steno_close(library);
         steno_close(shared);
         kill(server.pid, SIGTERM);
