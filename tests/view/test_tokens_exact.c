@@ -226,6 +226,19 @@ static void long_pieces_are_counted_as_merging_would(void **state)
         }
 }
 
+/* What may be damaged is read in windows, and tokens are taken back over the border of two. */
+static void pieces_read_in_windows_are_counted_alike(void **state)
+{
+        (void)state;
+        uint32_t seed = first_seed();
+        static unsigned char text[20000];
+        for (int round = 0; round < 300; round++) {
+                size_t n = random_piece(&seed, text, sizeof text);
+                assert_int_equal(
+                    tokens_piece((struct tokens_text){text, n}, true), piece_of(text, n));
+        }
+}
+
 /* Tokens that belong to each other: the bytes of any token, cut off anywhere, after another. */
 static void pieces_of_tokens_are_counted_as_merging_would(void **state)
 {
@@ -352,6 +365,7 @@ int main(void)
             cmocka_unit_test(a_long_damaged_piece_counts_as_its_mended_form),
             cmocka_unit_test(short_pieces_are_counted_as_merging_would),
             cmocka_unit_test(long_pieces_are_counted_as_merging_would),
+            cmocka_unit_test(pieces_read_in_windows_are_counted_alike),
             cmocka_unit_test(pieces_of_tokens_are_counted_as_merging_would),
             cmocka_unit_test(runs_are_counted_as_merging_would),
             cmocka_unit_test(every_token_is_found_and_known_with_its_halves),
