@@ -4,7 +4,11 @@
 #include "base/wait.h"
 
 #include <errno.h>
+#include <linux/futex.h>
+#include <stddef.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/env.h"
 
@@ -19,12 +23,17 @@ void wait_init(pthread_cond_t *cond)
         pthread_condattr_destroy(&attr);
 }
 
-bool wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t deadline)
+static struct timespec time_of(int64_t deadline)
 {
-        struct timespec until = {
+        return (struct timespec){
             .tv_sec = (time_t)(deadline / 1000),
             .tv_nsec = (long)(deadline % 1000) * 1000000L,
         };
+}
+
+bool wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t deadline)
+{
+        struct timespec until = time_of(deadline);
 
         return pthread_cond_timedwait(cond, mutex, &until) != ETIMEDOUT;
 }
@@ -32,6 +41,33 @@ bool wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t deadline)
 bool wait_for(pthread_cond_t *cond, pthread_mutex_t *mutex, int ms)
 {
         return wait_until(cond, mutex, time_monotonic_ms() + ms);
+}
+
+enum { BELL_SILENT, BELL_RUNG, BELL_AWAITED };
+
+void wait_ring(struct wait_bell *bell)
+{
+        /* The thread may hear it and be gone before the system is asked to wake somebody at this
+         * address. Nobody sleeps there then, or somebody who looks again when he is woken. */
+        if (atomic_exchange(&bell->state, BELL_RUNG) == BELL_AWAITED)
+                syscall(SYS_futex, &bell->state, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, NULL, NULL, 0);
+}
+
+bool wait_hear(struct wait_bell *bell, int64_t deadline)
+{
+        struct timespec until = time_of(deadline);
+        for (;;) {
+                unsigned silent = BELL_SILENT;
+                if (!atomic_compare_exchange_strong(&bell->state, &silent, BELL_AWAITED) &&
+                    silent == BELL_RUNG)
+                        break;
+                long rc = syscall(SYS_futex, &bell->state, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG,
+                    BELL_AWAITED, &until, NULL, FUTEX_BITSET_MATCH_ANY);
+                if (rc != 0 && errno == ETIMEDOUT)
+                        return atomic_exchange(&bell->state, BELL_SILENT) == BELL_RUNG;
+        }
+        atomic_store(&bell->state, BELL_SILENT);
+        return true;
 }
 
 void wait_sleep(int ms)

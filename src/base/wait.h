@@ -12,6 +12,7 @@
 #define BASE_WAIT_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -26,6 +27,20 @@ void wait_init(pthread_cond_t *cond);
 bool wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t deadline);
 /* The same with the deadline `ms` milliseconds from now. */
 bool wait_for(pthread_cond_t *cond, pthread_mutex_t *mutex, int ms);
+
+/*
+ * The same for one thread that waits alone, with half of the system calls: whoever wakes from a
+ * condition variable takes its mutex in a way that costs another one when it is given back. A ring
+ * is remembered until it is heard; several are one. All zero is a bell that has not rung.
+ */
+struct wait_bell {
+        atomic_uint state;
+};
+
+/* What was written before is seen by the thread that hears it. */
+void wait_ring(struct wait_bell *bell);
+/* Waits without a mutex. False: it did not ring before time_monotonic_ms() reached `deadline`. */
+bool wait_hear(struct wait_bell *bell, int64_t deadline);
 
 /* Sleeps for `ms` milliseconds; a signal ends it early. */
 void wait_sleep(int ms);

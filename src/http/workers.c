@@ -15,15 +15,22 @@
 #define STEP_BACK 10  /* niceness: a tenth of the processor where others want it too */
 #define WAKING_MAX 2  /* threads that are being woken at once */
 
+/* A thread that waits for work. */
+struct idler {
+        struct wait_bell bell;
+        struct idler *next;
+        bool called; /* it was taken off the list, and the bell rings or will */
+};
+
 struct workers {
         pthread_mutex_t mutex;
-        pthread_cond_t work;
         pthread_cond_t left;
         struct request *first;
         struct request **end;
+        struct idler *idlers; /* the last to come is called first: its memory is still at hand */
         unsigned queued;
-        unsigned idle;
-        unsigned waking; /* of the idle ones: were told of work, and have not looked yet */
+        unsigned idle;   /* in the list */
+        unsigned waking; /* were called, and have not looked yet */
         unsigned count;
         unsigned max;
         unsigned queue;
@@ -71,32 +78,61 @@ static void serve(struct request *r)
         http_finish(r);
 }
 
-/*
- * Is there work for which a thread is to be woken? Under the mutex. Each thread that has been woken
- * asks this again before it begins, so work never waits while a thread could do it. Few are woken
- * at once because on a busy machine those that finish a request take the next one sooner: whoever
- * was woken for it would only go to sleep again, and that costs as much as an append.
- */
-static bool wants_thread(struct workers *w)
+/* Under the mutex. */
+static struct idler *call_one(struct workers *w)
 {
-        if (w->queued <= w->waking || w->waking == w->idle || w->waking == WAKING_MAX)
-                return false;
+        struct idler *i = w->idlers;
+        w->idlers = i->next;
+        w->idle--;
         w->waking++;
-        return true;
+        i->called = true;
+        return i;
+}
+
+/*
+ * The thread to be woken for work, or NULL: then nobody is. Under the mutex; its bell is rung
+ * without it, or the thread would wake up to wait for it. Each thread that has been woken asks this
+ * again before it begins, so work never waits while a thread could do it. Few are woken at once
+ * because on a busy machine those that finish a request take the next one sooner: whoever was woken
+ * for it would only go to sleep again, and that costs as much as an append.
+ */
+static struct idler *wanted(struct workers *w)
+{
+        if (w->queued <= w->waking || !w->idlers || w->waking == WAKING_MAX)
+                return NULL;
+        return call_one(w);
+}
+
+/* Waits for work, for a while. Under the mutex. False: there was none. */
+static bool wait_for_call(struct workers *w)
+{
+        struct idler me = {.next = w->idlers};
+        w->idlers = &me;
+        w->idle++;
+        pthread_mutex_unlock(&w->mutex);
+        bool rang = wait_hear(&me.bell, time_monotonic_ms() + IDLE_MS);
+        pthread_mutex_lock(&w->mutex);
+        if (me.called) {
+                /* Whoever called has this memory until the bell has rung. */
+                while (!rang)
+                        rang = wait_hear(&me.bell, time_monotonic_ms() + IDLE_MS);
+                w->waking--;
+                return true;
+        }
+        struct idler **at = &w->idlers;
+        while (*at != &me)
+                at = &(*at)->next;
+        *at = me.next;
+        w->idle--;
+        return false;
 }
 
 /* The next request, or NULL: this thread is not needed any more. Under the mutex. */
 static struct request *next(struct workers *w)
 {
-        int64_t until = time_monotonic_ms() + IDLE_MS;
         bool patient = true;
-        while (!w->first && !w->closing && patient) {
-                w->idle++;
-                patient = wait_until(&w->work, &w->mutex, until);
-                w->idle--;
-                if (w->waking) /* for whatever reason it has woken: waking <= idle */
-                        w->waking--;
-        }
+        while (!w->first && !w->closing && patient)
+                patient = wait_for_call(w);
         struct request *r = w->first;
         if (!r)
                 return NULL;
@@ -115,10 +151,10 @@ static void *run(void *arg)
                 workers_step_back();
         pthread_mutex_lock(&w->mutex);
         while ((r = next(w))) {
-                bool wake = wants_thread(w);
+                struct idler *other = wanted(w);
                 pthread_mutex_unlock(&w->mutex);
-                if (wake)
-                        pthread_cond_signal(&w->work);
+                if (other)
+                        wait_ring(&other->bell);
                 serve(r);
                 pthread_mutex_lock(&w->mutex);
         }
@@ -137,7 +173,6 @@ struct workers *workers_new(unsigned threads, unsigned queue)
         w->queue = queue;
         w->end = &w->first;
         pthread_mutex_init(&w->mutex, NULL);
-        wait_init(&w->work);
         wait_init(&w->left);
         return w;
 }
@@ -159,21 +194,21 @@ static bool add_thread(struct workers *w)
 bool workers_run(struct workers *w, struct request *r)
 {
         pthread_mutex_lock(&w->mutex);
-        /* A thread that was woken for an earlier request and has not begun yet still counts as
-         * idle, and so does that request as queued. */
-        bool served = !w->closing && (w->queued < w->idle || add_thread(w));
-        bool waits = !w->closing && w->count > 0 && w->queued < w->idle + w->queue;
+        /* A thread that was woken for an earlier request and has not begun yet is still free, and
+         * that request is still queued. */
+        unsigned unused = w->idle + w->waking;
+        bool served = !w->closing && (w->queued < unused || add_thread(w));
+        bool waits = !w->closing && w->count > 0 && w->queued < unused + w->queue;
         if (served || waits) {
                 r->next = NULL;
                 *w->end = r;
                 w->end = &r->next;
                 w->queued++;
         }
-        bool wake = wants_thread(w);
+        struct idler *other = wanted(w);
         pthread_mutex_unlock(&w->mutex);
-        /* Not under the mutex: the thread would wake up to wait for it. */
-        if (wake)
-                pthread_cond_signal(&w->work);
+        if (other)
+                wait_ring(&other->bell);
         return served || waits;
 }
 
@@ -183,7 +218,8 @@ void workers_stop(struct workers *w)
                 return;
         pthread_mutex_lock(&w->mutex);
         w->closing = true;
-        pthread_cond_broadcast(&w->work);
+        while (w->idlers)
+                wait_ring(&call_one(w)->bell);
         while (w->count)
                 pthread_cond_wait(&w->left, &w->mutex);
         pthread_mutex_unlock(&w->mutex);
@@ -195,7 +231,6 @@ void workers_free(struct workers *w)
                 return;
         workers_stop(w);
         pthread_mutex_destroy(&w->mutex);
-        pthread_cond_destroy(&w->work);
         pthread_cond_destroy(&w->left);
         free(w);
 }

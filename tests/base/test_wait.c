@@ -82,6 +82,59 @@ static void a_signal_ends_a_wait_before_its_deadline(void **state)
         pthread_join(thread, NULL);
 }
 
+static void a_bell_that_does_not_ring_is_waited_for_until_the_deadline(void **state)
+{
+        struct wait_bell bell = {0};
+        int64_t from = time_monotonic_ms();
+        (void)state;
+        assert_false(wait_hear(&bell, from + 30));
+        assert_true(time_monotonic_ms() - from >= 29);
+        assert_false(wait_hear(&bell, 0));
+}
+
+static void rings_before_the_wait_are_heard_once(void **state)
+{
+        struct wait_bell bell = {0};
+        (void)state;
+        wait_ring(&bell);
+        wait_ring(&bell);
+        assert_true(wait_hear(&bell, 0));
+        assert_false(wait_hear(&bell, 0));
+}
+
+#define PINGS 2000
+
+struct bells {
+        struct wait_bell there, back;
+        unsigned number; /* written before each ring */
+};
+
+static void *ring_back(void *arg)
+{
+        struct bells *b = arg;
+        for (unsigned i = 0; i < PINGS; i++) {
+                wait_hear(&b->there, INT64_MAX / 2);
+                b->number++;
+                wait_ring(&b->back);
+        }
+        return NULL;
+}
+
+static void no_ring_is_lost(void **state)
+{
+        struct bells b = {.number = 0};
+        pthread_t thread;
+        int64_t deadline = time_monotonic_ms() + 3600 * 1000;
+        (void)state;
+        assert_int_equal(pthread_create(&thread, NULL, ring_back, &b), 0);
+        for (unsigned i = 0; i < PINGS; i++) {
+                wait_ring(&b.there);
+                assert_true(wait_hear(&b.back, deadline));
+                assert_int_equal(b.number, i + 1);
+        }
+        pthread_join(thread, NULL);
+}
+
 static void a_sleep_lasts_as_long_as_it_says(void **state)
 {
         (void)state;
@@ -96,6 +149,9 @@ int main(void)
             cmocka_unit_test(a_wait_ends_at_its_deadline_when_the_clock_is_set_back),
             cmocka_unit_test(a_deadline_that_has_passed_ends_a_wait_at_once),
             cmocka_unit_test(a_signal_ends_a_wait_before_its_deadline),
+            cmocka_unit_test(a_bell_that_does_not_ring_is_waited_for_until_the_deadline),
+            cmocka_unit_test(rings_before_the_wait_are_heard_once),
+            cmocka_unit_test(no_ring_is_lost),
             cmocka_unit_test(a_sleep_lasts_as_long_as_it_says),
         };
         cmocka_set_message_output(CM_OUTPUT_TAP);
