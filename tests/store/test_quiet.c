@@ -1,6 +1,7 @@
 /* A handle that was not disturbed for a while stops looking at names, and still misses nothing. */
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -123,6 +124,163 @@ static void listed_meanwhile(void **state)
         fixture_close(&other);
 }
 
+/* ---- reading ---- */
+
+static int keep_view(void *ctx, const void *p, size_t n)
+{
+        strncat(ctx, p, n);
+        return 0;
+}
+
+#define VIEW_MAX 8192
+
+static void view(struct steno_conv *conv, char out[VIEW_MAX])
+{
+        struct steno_view_options opt = {.size = sizeof opt, .format = "openai"};
+        out[0] = '\0';
+        OK(steno_view(conv, &opt, keep_view, out, NULL, &err));
+}
+
+static void readers_do_not_open_the_log_again(void **state)
+{
+        struct fixture *f = *state;
+        struct faultfs *faults = faultfs_new(play_fs());
+        struct play play;
+        struct faultfs_plan plan = {.calls = FAULT_OPEN, .nth = 1, .for_good = true};
+        char first[VIEW_MAX], again[VIEW_MAX];
+        fixture_close(f);
+        play_init(&play, play_fs(), f->scratch.path);
+        play.env.fs = faultfs_fs(faults);
+        assert_int_equal(play_open(&play) || play_create(&play, 0), 0);
+        OK(steno_append(play.open[0], USER, strlen(USER), NULL, NULL, &err));
+        view(play.open[0], first);
+        faultfs_arm(faults, &plan);
+        view(play.open[0], again);
+        faultfs_arm(faults, NULL);
+        assert_string_equal(first, again);
+        play_release(&play);
+        faultfs_free(faults);
+        fixture_open(f);
+}
+
+/* One byte of the message "kept" becomes another, or what it was. */
+static void flip(struct fixture *f)
+{
+        static char text[64 * 1024];
+        size_t n = fixture_slurp(f, CONV_FOLDER "messages.jsonl", text, sizeof text);
+        char *at = strstr(text, "<kept>");
+        at = at ? at : strstr(text, "<kepu>");
+        assert_non_null(at);
+        at[4] ^= 1;
+        FILE *out = fopen(fixture_path(f, CONV_FOLDER "messages.jsonl"), "r+");
+        assert_int_equal(fwrite(text, 1, n, out), n);
+        fclose(out);
+}
+
+static void put(struct fixture *f, const char *id, const char *text)
+{
+        char json[100];
+        snprintf(
+            json, sizeof json, "{\"id\":\"%s\",\"role\":\"user\",\"content\":\"<%s>\"}", id, text);
+        fixture_append(f, json);
+}
+
+static void amend(struct fixture *f, const char *kind, const char *id, const char *json)
+{
+        OK(steno_amend(f->conv, kind, id, json, json ? strlen(json) : 0, NULL, NULL, &err));
+}
+
+/* What others do to a conversation that this process reads. */
+static void others_do(struct fixture *o, int step)
+{
+        static const char OTHER[] = "{\"role\":\"user\",\"content\":\"<other>\"}";
+        switch (step) {
+        case 0:
+                put(o, "kept", "kept");
+                return;
+        case 1:
+                put(o, "gone", "gone");
+                return;
+        case 2:
+                amend(o, "delete", "gone", NULL);
+                return;
+        case 3:
+                put(o, "changed", "changed");
+                return;
+        case 4:
+                amend(o, "supersede", "changed", OTHER);
+                return;
+        case 5:
+        case 6: /* healed again, with the size it had */
+                flip(o);
+                return;
+        case 7:
+                OK(steno_purge(o->store, NULL, "c", NULL, &err));
+                return;
+        case 8:
+                amend(o, "delete", "kept", NULL);
+                return;
+        case 9:
+                put(o, "last", "last");
+                return;
+        case 10:
+                OK(steno_purge(o->store, NULL, "c", NULL, &err));
+                return;
+        default:
+                amend(o, "delete", "last", NULL);
+        }
+}
+
+/* After each of these a handle that has read before gives what one gives that has not. */
+static void readers_miss_nothing(void **state)
+{
+        struct fixture *f = *state, other;
+        char ours[VIEW_MAX], fresh[VIEW_MAX], before[VIEW_MAX] = "";
+        struct timespec tick = {.tv_nsec = 20000000};
+        settle(f, USER);
+        other_open(f, &other);
+        for (int step = 0; step < 12; step++) {
+                view(f->conv, ours);
+                nanosleep(&tick, NULL); /* so that another change is at another time */
+                others_do(&other, step);
+                view(f->conv, ours);
+                struct fixture anew;
+                other_open(f, &anew);
+                view(anew.conv, fresh);
+                fixture_close(&anew);
+                assert_string_equal(ours, fresh);
+                if (step != 7 && step != 10) /* a purge takes away what is not shown */
+                        assert_string_not_equal(ours, before);
+                strcpy(before, ours);
+        }
+        fixture_close(&other);
+}
+
+/* A process begins a run and dies. Whoever knew that there were none finds it. */
+static void the_first_run_is_noticed(void **state)
+{
+        struct fixture *f = *state;
+        char text[VIEW_MAX], *runs = NULL;
+        settle(f, USER);
+        view(f->conv, text);
+        view(f->conv, text);
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+                struct fixture own = {.scratch = f->scratch};
+                struct steno_run *run;
+                fixture_open(&own);
+                _exit(steno_run_begin(own.conv, NULL, "chat", &run, NULL) != 0);
+        }
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+        view(f->conv, text);
+        OK(steno_run_list(f->conv, &runs, &err));
+        assert_non_null(strstr(runs, "\"reason\":\"died\""));
+        steno_free(runs);
+}
+
 /* ---- blocks ahead of the end ---- */
 
 static struct stat log_stat(struct fixture *f)
@@ -174,6 +332,9 @@ int main(void)
             IN_STORE(moved_by_hand),
             IN_STORE(purged),
             IN_STORE(listed_meanwhile),
+            IN_STORE(readers_do_not_open_the_log_again),
+            IN_STORE(readers_miss_nothing),
+            IN_STORE(the_first_run_is_noticed),
             IN_STORE(blocks_go_back),
             IN_STORE(blocks_of_the_dead_go_back),
         };

@@ -52,6 +52,21 @@ void conv_leave(struct files_conv *c)
         pthread_mutex_unlock(&c->mutex);
 }
 
+#define NS_PER_S 1000000000LL
+
+void conv_touch(struct files_store *store, struct timespec changed)
+{
+        int64_t ns = changed.tv_sec * NS_PER_S + changed.tv_nsec;
+        if (ns > __atomic_load_n(&store->touched, __ATOMIC_RELAXED))
+                __atomic_store_n(&store->touched, ns, __ATOMIC_RELAXED);
+}
+
+struct timespec conv_touched(const struct files_store *store)
+{
+        int64_t ns = __atomic_load_n(&store->touched, __ATOMIC_RELAXED);
+        return (struct timespec){ns / NS_PER_S, ns % NS_PER_S};
+}
+
 /* A lock that is not released would block every other process, so releasing is tried again. */
 void conv_funlock(struct files_conv *c)
 {
@@ -205,7 +220,7 @@ static int open_log(struct files_conv *c, struct stat *st, bool repair, struct s
         bool seen = c->log >= 0 && fs_stamp_is(c->dir_seen, c->dir_changed);
         int rc = seen ? fs->fstat(fs, c->log, st) : fs->stat(fs, c->dir, "messages.jsonl", st);
         if (rc == 0)
-                c->log_changed = st->st_ctim;
+                conv_touch(c->store, c->log_changed = st->st_ctim);
         if (rc == 0 && c->log >= 0 && st->st_ino == c->log_ino) {
                 if (!seen)
                         c->dir_seen = fs_stamp_of(c->dir_changed, st->st_ctim);

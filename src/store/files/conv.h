@@ -19,6 +19,7 @@ struct files_project {
 };
 
 struct append_request;
+struct log_seen;
 struct index;
 struct search;
 
@@ -46,6 +47,10 @@ struct files_conv {
         struct append_request *queue;
         struct append_request **queue_end;
         bool busy; /* someone leads a group, or holds the conversation with files_conv_lock */
+
+        /* Under the same mutex: what readers have found out. */
+        struct log_seen *seen;   /* log_seen.h, or NULL */
+        struct fs_stamp no_runs; /* the folder, when there was no `runs` in it */
 
         /* What the leader knows; touched only while `busy`, and trusted only under flock. */
         struct timespec dir_changed; /* the folder's, when the lock was taken, */
@@ -82,6 +87,7 @@ struct files_store {
         unsigned forks;       /* of the process that opened it (files_is_ours) */
         uint64_t boot;        /* ids_boot */
         uint64_t quarantined; /* bytes, by this handle; atomic */
+        int64_t touched;      /* see conv_touch; atomic, in nanoseconds */
         char *path;
         int root;
         pthread_mutex_t mutex;               /* the table, the projects, the syncer */
@@ -134,6 +140,10 @@ void files_conv_hold(struct files_conv *conv);
 /* Takes the turn in this process (waits), without flock. */
 void conv_enter(struct files_conv *conv);
 void conv_leave(struct files_conv *conv);
+
+/* The latest change time of a log that was seen in this store: the `later` of fs_stamp_of. */
+void conv_touch(struct files_store *store, struct timespec changed);
+struct timespec conv_touched(const struct files_store *store);
 
 /* flock and S2. STENO_ENOTFOUND: it was removed. */
 int conv_flock(struct files_conv *conv, struct steno_error *err);

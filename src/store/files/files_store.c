@@ -3,6 +3,7 @@
  * of open conversations.
  */
 #include "store/files/conv.h"
+#include "store/files/log_seen.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -83,7 +84,7 @@ static unsigned descriptor_budget(void)
 {
         struct rlimit lim;
         unsigned max = OPEN_CONVERSATIONS_MAX;
-        /* A conversation keeps three; leave most of them to the program. */
+        /* A conversation keeps four; leave most of them to the program. */
         if (getrlimit(RLIMIT_NOFILE, &lim) == 0 && lim.rlim_cur / 8 < max)
                 max = (unsigned)(lim.rlim_cur / 8);
         return max < 16 ? 16 : max;
@@ -167,6 +168,7 @@ static void conv_destroy(struct files_conv *conv)
                 pairing_free(conv->pairing);
         conv_settle(conv);
         ids_close(&conv->ids);
+        log_seen_release(fs, conv->seen);
         if (conv->log >= 0)
                 fs->close(fs, conv->log);
         if (conv->dir >= 0)
@@ -202,6 +204,7 @@ static void store_abandon(struct files_store *s)
                         for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
                                 if (fds[i] >= 0)
                                         fs->close(fs, fds[i]);
+                        log_seen_abandon(fs, c->seen);
                 }
         }
         store_close_files(s);

@@ -16,44 +16,19 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/watch.h"
-
-struct reader {
-        const struct fs *fs;
-        int fd;
-        struct log_end at;
-        struct ids ids;
-};
-
-static int reader_open(struct files_conv *c, struct reader *r, struct steno_error *err)
-{
-        *r = (struct reader){.fs = c->store->env->fs};
-        r->fd = r->fs->open(r->fs, c->dir, "messages.jsonl", O_RDONLY, 0);
-        if (r->fd < 0 && r->fd != -ENOENT)
-                return error_sys(err, r->fd, "reading messages.jsonl");
-        int rc = conv_find_end(c, r->fd, NULL, &r->ids, &r->at, err);
-        if (rc && r->fd >= 0)
-                r->fs->close(r->fs, r->fd);
-        return rc;
-}
-
-static void reader_close(struct reader *r)
-{
-        ids_close(&r->ids);
-        if (r->fd >= 0)
-                r->fs->close(r->fs, r->fd);
-}
+#include "store/files/log_seen.h"
 
 /* For whoever reads messages: a log that is missing, or of which nothing can be read, is not an
  * empty one. */
-static int reader_open_log(struct files_conv *c, struct reader *r, struct steno_error *err)
+static int open_log(struct files_conv *c, struct log_reader *r, struct steno_error *err)
 {
-        int rc = reader_open(c, r, err);
+        int rc = log_reader_open(c, r, err);
         if (rc || r->at.last_seq)
                 return rc;
         rc = r->fd < 0 ? conv_lacks_log(c, 0, err)
-                       : conv_refuse_changed(c, r->fd, &r->ids, &r->at, err);
+                       : conv_refuse_changed(c, r->fd, log_reader_ids(r), &r->at, err);
         if (rc)
-                reader_close(r);
+                log_reader_close(r);
         return rc;
 }
 
@@ -66,8 +41,8 @@ static void record_of(const struct log_line *line, struct backend_record *out)
             .last_seq = line->last_seq};
 }
 
-static int walk(struct reader *r, uint64_t from, uint64_t after, backend_record_fn each, void *ctx,
-    struct steno_error *err)
+static int walk(struct log_reader *r, uint64_t from, uint64_t after, backend_record_fn each,
+    void *ctx, struct steno_error *err)
 {
         struct log_cursor cursor;
         struct log_line line;
@@ -91,9 +66,9 @@ static int walk(struct reader *r, uint64_t from, uint64_t after, backend_record_
 int files_read(struct files_conv *c, uint64_t after, backend_record_fn each, void *ctx,
     struct steno_error *err)
 {
-        struct reader r;
+        struct log_reader r;
         uint64_t from = 0;
-        int rc = reader_open_log(c, &r, err);
+        int rc = open_log(c, &r, err);
         if (rc)
                 return rc;
         if (after < r.at.last_seq) {
@@ -101,44 +76,44 @@ int files_read(struct files_conv *c, uint64_t after, backend_record_fn each, voi
                 if (rc == 0)
                         rc = walk(&r, from, after, each, ctx, err);
         }
-        reader_close(&r);
+        log_reader_close(&r);
         return rc;
 }
 
 int files_read_last(struct files_conv *c, uint64_t lines, backend_record_fn each, void *ctx,
     struct steno_error *err)
 {
-        struct reader r;
+        struct log_reader r;
         uint64_t from = 0;
-        int rc = reader_open(c, &r, err);
+        int rc = log_reader_open(c, &r, err);
         if (rc)
                 return rc;
         if (r.at.last_seq && lines)
                 rc = log_seek_last(r.fs, r.fd, r.at.end, lines, &from, err);
         if (rc == 0 && r.at.last_seq && lines)
                 rc = walk(&r, from, 0, each, ctx, err);
-        reader_close(&r);
+        log_reader_close(&r);
         return rc;
 }
 
 int files_last(struct files_conv *c, uint64_t *seq, uint64_t *bytes, struct steno_error *err)
 {
-        struct reader r;
-        int rc = reader_open(c, &r, err);
+        struct log_reader r;
+        int rc = log_reader_open(c, &r, err);
         if (rc)
                 return rc;
         if (seq)
                 *seq = r.at.last_seq;
         if (bytes)
                 *bytes = r.at.end;
-        reader_close(&r);
+        log_reader_close(&r);
         return 0;
 }
 
 /* ---- by id ---- */
 
 struct by_id {
-        struct reader *r;
+        struct log_reader *r;
         struct str want;
         struct buf line;
         struct buf id;
@@ -186,15 +161,16 @@ static int try_walked(void *ctx, const struct backend_record *r)
 int files_read_id(
     struct files_conv *c, struct str id, backend_record_fn each, void *ctx, struct steno_error *err)
 {
-        struct reader r;
-        int rc = reader_open_log(c, &r, err);
+        struct log_reader r;
+        int rc = open_log(c, &r, err);
         if (rc)
                 return rc;
         struct by_id b = {.r = &r, .want = id, .err = err};
         buf_init(&b.line, 0);
         buf_init(&b.id, 0);
-        ids_lookup(&r.ids, ids_hash_id(id), try_offset, &b);
-        uint64_t covered = ids_covered(&r.ids);
+        struct ids *ids = log_reader_ids(&r);
+        ids_lookup(ids, ids_hash_id(id), try_offset, &b);
+        uint64_t covered = ids_covered(ids);
         if (covered > r.at.end)
                 covered = 0; /* of a longer log: what it does not know may be there */
         if (!b.rc && !b.found && covered < r.at.end) {
@@ -213,7 +189,7 @@ int files_read_id(
         }
         buf_release(&b.line);
         buf_release(&b.id);
-        reader_close(&r);
+        log_reader_close(&r);
         return rc;
 }
 
@@ -221,8 +197,8 @@ int files_read_id(
 
 /* The record of this seq, which is in `line` then. 1: it was found; 0: it is not there, or cannot
  * be read. */
-static int find_seq(
-    struct reader *r, uint64_t seq, struct buf *line, struct record *out, struct steno_error *err)
+static int find_seq(struct log_reader *r, uint64_t seq, struct buf *line, struct record *out,
+    struct steno_error *err)
 {
         struct log_cursor cursor;
         struct log_line found;
@@ -256,7 +232,7 @@ static int find_seq(
 
 struct files_lookup {
         struct backend_lookup base;
-        struct reader r;
+        struct log_reader r;
         struct buf line;
         struct buf window; /* of the log, from window_at on */
         uint64_t window_at;
@@ -336,7 +312,7 @@ int files_lookup_open(struct files_conv *c, struct files_lookup **out, struct st
         struct files_lookup *l = calloc(1, sizeof *l);
         if (!l)
                 return error_nomem(err);
-        int rc = reader_open_log(c, &l->r, err);
+        int rc = open_log(c, &l->r, err);
         if (rc) {
                 free(l);
                 return rc;
@@ -370,7 +346,7 @@ void files_lookup_close(struct files_lookup *l)
                 return;
         buf_release(&l->line);
         buf_release(&l->window);
-        reader_close(&l->r);
+        log_reader_close(&l->r);
         free(l);
 }
 
@@ -381,25 +357,29 @@ struct amendments {
         size_t count;
         size_t cap;
         uint64_t below; /* seqs from here on are not wanted */
+        bool damaged;   /* not all could be read */
 };
+
+static int add_amendment(struct amendments *a, uint64_t seq)
+{
+        if (!grow_room(a->seqs, a->count, a->cap))
+                return STENO_ENOMEM;
+        a->seqs[a->count++] = seq;
+        return 0;
+}
 
 static int note_amendment(void *ctx, const struct backend_record *r)
 {
         struct amendments *a = ctx;
+        a->damaged |= r->damaged;
         if (r->damaged || !str_starts(r->rec.x, "{\"kind\":"))
                 return 0;
-        if (r->rec.seq >= a->below)
-                return 1;
-        if (!grow_room(a->seqs, a->count, a->cap))
-                return STENO_ENOMEM;
-        a->seqs[a->count++] = r->rec.seq;
-        return 0;
+        return r->rec.seq >= a->below ? 1 : add_amendment(a, r->rec.seq);
 }
 
-static int find_amendments(struct reader *r, uint64_t from, uint64_t below, struct amendments *out,
-    struct steno_error *err)
+static int find_amendments(struct log_reader *r, uint64_t from, uint64_t below,
+    struct amendments *out, struct steno_error *err)
 {
-        out->count = 0;
         out->below = below;
         int rc = walk(r, from, 0, note_amendment, out, err);
         if (rc == STENO_ENOMEM)
@@ -409,8 +389,8 @@ static int find_amendments(struct reader *r, uint64_t from, uint64_t below, stru
 
 /* Hands out the amendment at `seq`; *prev is the one before it. *lost: it cannot be read, which
  * whoever walks the log reports. */
-static int amendment_at(struct reader *r, uint64_t seq, struct buf *line, backend_record_fn each,
-    void *ctx, uint64_t *prev, bool *lost, struct steno_error *err)
+static int amendment_at(struct log_reader *r, uint64_t seq, struct buf *line,
+    backend_record_fn each, void *ctx, uint64_t *prev, bool *lost, struct steno_error *err)
 {
         struct backend_record out = {.first_seq = seq, .last_seq = seq};
         struct about about;
@@ -430,43 +410,79 @@ static int amendment_at(struct reader *r, uint64_t seq, struct buf *line, backen
         return rc;
 }
 
-/*
- * From the newest to the oldest: what lies behind the index is looked for, the rest is a chain
- * that ids.idx knows the end of. Where a link is lost, all before it are looked for.
+/* What is handed out next: what a walk found, then the chain. */
+struct unread {
+        struct amendments found; /* ascending */
+        uint64_t next;           /* of the chain, 0: at its end */
+        bool chained;
+};
+
+/* What was found before and what has come since; else what lies behind the index, and the chain
+ * that ids.idx knows the end of. */
+static int begin_unread(struct log_reader *r, struct unread *u, struct steno_error *err)
+{
+        struct amendments *found = &u->found;
+        uint64_t from;
+        if (log_reader_amends(r, &from, &found->seqs, &found->count)) {
+                found->cap = found->count;
+        } else {
+                const struct ids *ids = log_reader_ids(r);
+                from = ids_covered(ids);
+                u->next = ids->last_amend <= r->at.last_seq ? ids->last_amend : 0;
+                u->chained = true;
+        }
+        return from < r->at.end ? find_amendments(r, from, UINT64_MAX, found, err) : 0;
+}
+
+/* The seqs that were handed out, newest first, are kept for the next reader. */
+static void keep_amendments(const struct log_reader *r, struct amendments *out)
+{
+        for (size_t i = 0; i < out->count / 2; i++) {
+                uint64_t seq = out->seqs[i];
+                out->seqs[i] = out->seqs[out->count - 1 - i];
+                out->seqs[out->count - 1 - i] = seq;
+        }
+        log_reader_keep_amends(r, out->seqs, out->count);
+}
+
+/* From the newest to the oldest. Where a link of the chain is lost, all before it are looked for.
  */
 int files_read_amendments(
     struct files_conv *c, backend_record_fn each, void *ctx, struct steno_error *err)
 {
-        struct reader r;
-        struct amendments found = {0};
+        struct log_reader r;
+        struct unread u = {.chained = false};
+        struct amendments out = {0};
         struct buf line;
-        int rc = reader_open_log(c, &r, err);
+        int rc = open_log(c, &r, err);
         if (rc)
                 return rc;
         buf_init(&line, 0);
-        uint64_t covered = ids_covered(&r.ids);
-        uint64_t next = r.ids.last_amend <= r.at.last_seq ? r.ids.last_amend : 0;
-        bool chained = true;
-        if (covered < r.at.end)
-                rc = find_amendments(&r, covered, UINT64_MAX, &found, err);
-        while (rc == 0 && (found.count || next)) {
+        rc = begin_unread(&r, &u, err);
+        while (rc == 0 && (u.found.count || u.next)) {
                 uint64_t prev;
                 bool lost;
-                uint64_t seq = found.count ? found.seqs[--found.count] : next;
-                bool follow = chained && found.count == 0;
+                uint64_t seq = u.found.count ? u.found.seqs[--u.found.count] : u.next;
+                bool follow = u.chained && u.found.count == 0;
                 rc = amendment_at(&r, seq, &line, each, ctx, &prev, &lost, err);
+                out.damaged |= lost;
+                if (rc == 0 && add_amendment(&out, seq))
+                        rc = error_nomem(err);
                 if (rc == 0 && lost && follow) {
-                        rc = find_amendments(&r, 0, seq, &found, err);
-                        chained = false;
-                        next = 0;
+                        rc = find_amendments(&r, 0, seq, &u.found, err);
+                        u.chained = false;
+                        u.next = 0;
                 } else if (follow) {
                         /* The index may know one that the walk has handed out already. */
-                        next = prev ? prev : next < seq ? next : 0;
+                        u.next = prev ? prev : u.next < seq ? u.next : 0;
                 }
         }
-        free(found.seqs);
+        if (rc == 0 && !out.damaged && !u.found.damaged)
+                keep_amendments(&r, &out);
+        free(u.found.seqs);
+        free(out.seqs);
         buf_release(&line);
-        reader_close(&r);
+        log_reader_close(&r);
         return rc;
 }
 

@@ -547,19 +547,44 @@ static bool is_dead(
         return !claims || (!lease->held && lease_is_over(conv, lease, s));
 }
 
+/* Whoever opens a conversation or reads it asks. */
+static bool has_no_runs(struct files_conv *conv, const struct stat *dir)
+{
+        pthread_mutex_lock(&conv->mutex);
+        bool none = fs_stamp_is(conv->no_runs, dir->st_ctim);
+        pthread_mutex_unlock(&conv->mutex);
+        return none;
+}
+
+/* `dir` is from before `runs` was looked for. */
+static void keep_no_runs(struct files_conv *conv, const struct stat *dir)
+{
+        pthread_mutex_lock(&conv->mutex);
+        conv->no_runs = fs_stamp_of(dir->st_ctim, conv_touched(conv->store));
+        pthread_mutex_unlock(&conv->mutex);
+}
+
 int run_last(struct files_conv *conv, char name[PLAIN_NAME_MAX + 1], enum run_life *out,
     struct steno_error *err)
 {
         const struct fs *fs = conv->store->env->fs;
         struct lease lease;
         struct run_state s;
-        struct stat st;
+        struct stat dir = {0}, st;
         *out = RUN_ENDED;
         name[0] = '\0';
+        bool looked = fs->fstat(fs, conv->dir, &dir) == 0;
+        if (looked && has_no_runs(conv, &dir))
+                return 0;
+        /* The cheapest look first: most conversations have no run. */
+        if (fs->stat(fs, conv->dir, "runs", &st) == -ENOENT) {
+                if (looked)
+                        keep_no_runs(conv, &dir);
+                return 0;
+        }
         int sys = lease_read(conv, &lease);
         if (sys == -ENOENT) {
-                if (fs->stat(fs, conv->dir, "runs", &st) == 0)
-                        *out = RUN_UNKNOWN;
+                *out = RUN_UNKNOWN;
                 return 0;
         }
         if (sys)
