@@ -134,11 +134,15 @@ static int keep_view(void *ctx, const void *p, size_t n)
 
 #define VIEW_MAX 8192
 
+/* The messages, and what the view says about them. */
 static void view(struct steno_conv *conv, char out[VIEW_MAX])
 {
         struct steno_view_options opt = {.size = sizeof opt, .format = "openai"};
+        char *report = NULL;
         out[0] = '\0';
-        OK(steno_view(conv, &opt, keep_view, out, NULL, &err));
+        OK(steno_view(conv, &opt, keep_view, out, &report, &err));
+        strncat(out, report, VIEW_MAX - strlen(out) - 1);
+        steno_free(report);
 }
 
 static void readers_do_not_open_the_log_again(void **state)
@@ -163,17 +167,18 @@ static void readers_do_not_open_the_log_again(void **state)
         fixture_open(f);
 }
 
-/* One byte of the message "kept" becomes another, or what it was. */
-static void flip(struct fixture *f)
+/* One byte of the last record with this text becomes another, or what it was. */
+static void flip(struct fixture *f, const char *text)
 {
-        static char text[64 * 1024];
-        size_t n = fixture_slurp(f, CONV_FOLDER "messages.jsonl", text, sizeof text);
-        char *at = strstr(text, "<kept>");
-        at = at ? at : strstr(text, "<kepu>");
+        static char log[64 * 1024];
+        size_t n = fixture_slurp(f, CONV_FOLDER "messages.jsonl", log, sizeof log);
+        char *at = NULL;
+        for (char *next = log; (next = strstr(next, text)); next++)
+                at = next;
         assert_non_null(at);
-        at[4] ^= 1;
+        at[-1] ^= 1;
         FILE *out = fopen(fixture_path(f, CONV_FOLDER "messages.jsonl"), "r+");
-        assert_int_equal(fwrite(text, 1, n, out), n);
+        assert_int_equal(fwrite(log, 1, n, out), n);
         fclose(out);
 }
 
@@ -189,6 +194,8 @@ static void amend(struct fixture *f, const char *kind, const char *id, const cha
 {
         OK(steno_amend(f->conv, kind, id, json, json ? strlen(json) : 0, NULL, NULL, &err));
 }
+
+#define STEPS 16
 
 /* What others do to a conversation that this process reads. */
 static void others_do(struct fixture *o, int step)
@@ -211,48 +218,60 @@ static void others_do(struct fixture *o, int step)
                 amend(o, "supersede", "changed", OTHER);
                 return;
         case 5:
-        case 6: /* healed again, with the size it had */
-                flip(o);
+        case 6: /* whole again, and the file has the size that it had before */
+                flip(o, "kept>");
                 return;
         case 7:
-                OK(steno_purge(o->store, NULL, "c", NULL, &err));
-                return;
-        case 8:
-                amend(o, "delete", "kept", NULL);
+        case 8: /* the deletion, likewise */
+                flip(o, "gone\"");
                 return;
         case 9:
-                put(o, "last", "last");
+        case 12:
+                OK(steno_purge(o->store, NULL, "c", NULL, &err));
                 return;
         case 10:
-                OK(steno_purge(o->store, NULL, "c", NULL, &err));
+                amend(o, "delete", "kept", NULL);
+                return;
+        case 11:
+                put(o, "last", "last");
+                return;
+        case 13:
+        case 14: /* the last record */
+                flip(o, "last>");
                 return;
         default:
                 amend(o, "delete", "last", NULL);
         }
 }
 
-/* After each of these a handle that has read before gives what one gives that has not. */
+/* After each of these, handles that have read before give what one gives that has not: one that
+ * read from the start, and one for each step that began with it. */
 static void readers_miss_nothing(void **state)
 {
-        struct fixture *f = *state, other;
-        char ours[VIEW_MAX], fresh[VIEW_MAX], before[VIEW_MAX] = "";
+        struct fixture *f = *state, other, later[STEPS];
+        static char fresh[VIEW_MAX], ours[VIEW_MAX], before[VIEW_MAX];
         struct timespec tick = {.tv_nsec = 20000000};
         settle(f, USER);
+        view(f->conv, before);
         other_open(f, &other);
-        for (int step = 0; step < 12; step++) {
-                view(f->conv, ours);
+        for (int step = 0; step < STEPS; step++) {
                 nanosleep(&tick, NULL); /* so that another change is at another time */
                 others_do(&other, step);
+                unlink(fixture_path(f, CONV_FOLDER "ids.idx")); /* it would know, too */
+                other_open(f, &later[step]);
+                view(later[step].conv, fresh);
                 view(f->conv, ours);
-                struct fixture anew;
-                other_open(f, &anew);
-                view(anew.conv, fresh);
-                fixture_close(&anew);
                 assert_string_equal(ours, fresh);
-                if (step != 7 && step != 10) /* a purge takes away what is not shown */
-                        assert_string_not_equal(ours, before);
-                strcpy(before, ours);
+                for (int i = 0; i < step; i++) {
+                        view(later[i].conv, ours);
+                        assert_string_equal(ours, fresh);
+                }
+                if (step != 9 && step != 12) /* a purge takes away what is not shown */
+                        assert_string_not_equal(fresh, before);
+                strcpy(before, fresh);
         }
+        for (int i = 0; i < STEPS; i++)
+                fixture_close(&later[i]);
         fixture_close(&other);
 }
 
