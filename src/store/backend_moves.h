@@ -14,6 +14,7 @@
 #include "base/arena.h"
 #include "base/hash.h"
 #include "store/backend_records.h"
+#include "store/backend_removal.h"
 
 struct backend_bundle;
 struct backend_incoming;
@@ -110,7 +111,34 @@ struct check_finding {
 /* A non-zero return stops the check, which returns it. */
 typedef int (*check_fn)(void *ctx, const struct check_finding *f);
 
+/* A conversation of another kind of store as files, for a backup. */
+struct backup_copy {
+        struct backend_conv *conv; /* of a store of files; closed outputs and parts have their size,
+                                      and get their bytes when they are wanted */
+        char stamp[SHA256_HEX];    /* another one whenever it has changed */
+        uint64_t log;              /* another one whenever its log did more than grow */
+};
+
+/* Where a backup of files gets the conversations of another kind of store, one at a time. `trashed`
+ * is NULL for those that are in their place. STENO_ENOTFOUND: it was removed meanwhile. */
+struct backup_source {
+        int (*each)(void *ctx, backend_conv_fn each, void *each_ctx, struct steno_error *err);
+        int (*trash)(void *ctx, struct trash_list *out, struct steno_error *err);
+        /* What backup_copy says, without a copy. */
+        int (*stamp)(void *ctx, struct str project, struct str id, const struct trash_item *trashed,
+            char out[SHA256_HEX], struct steno_error *err);
+        int (*open)(void *ctx, struct str project, struct str id, const struct trash_item *trashed,
+            struct backup_copy *out, struct steno_error *err);
+        /* The bytes of an output or part of the open one, by its path. */
+        int (*fill)(void *ctx, const char *path, struct steno_error *err);
+        /* Were bytes taken away from the original since it was opened? */
+        bool (*has_lost)(void *ctx);
+        void (*close)(void *ctx);
+        void *ctx;
+};
+
 struct backend_backup {
+        const struct backup_source *from; /* NULL: the store's own conversations */
         bool verify; /* also read what an earlier backup copied, and copy again what is damaged */
         steno_progress progress;
         void *progress_ctx;

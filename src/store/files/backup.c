@@ -27,6 +27,9 @@
 
 struct copying {
         struct files_conv *conv;
+        const struct backup_source *from; /* who has laid it out, or NULL */
+        const struct backup_copy *laid;
+        int unfilled; /* why bytes could not be had from there; `err` says it */
         const struct fs *fs;
         int to;
         const char *mark;
@@ -40,29 +43,35 @@ struct copying {
         uint64_t mended;           /* copies whose bytes had changed by themselves */
         char stamp[SHA256_HEX];    /* of the conversation, "": none that counts */
         struct backup_files files; /* that need not be read */
-        struct buf damaged;        /* what is, a sentence each, ended by NUL */
+        struct buf damaged;        /* what is: seq (or 0) and a sentence, each ended by NUL */
         bool log_damaged;          /* as the note of the last backup says */
+        bool grew;                 /* the log of the last backup did nothing but grow, */
+        bool lost;                 /* and parts are missing all the same */
+        struct buf parts;          /* that records refer to: seq and name, each ended by NUL */
         struct steno_error *err;
 };
 
 static int failed(struct copying *c, int sys, const char *name)
 {
-        return error_sys(c->err, sys, "copying %s", name);
+        return c->unfilled ? c->unfilled : error_sys(c->err, sys, "copying %s", name);
 }
 
 /* ---- files ---- */
 
 /* Something in the conversation is not what it should be, in the words that a check has for it. */
-static void tell(struct copying *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void tell(struct copying *c, const char *fmt, ...)
+static void tell_of(struct copying *c, uint64_t seq, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+static void tell_of(struct copying *c, uint64_t seq, const char *fmt, ...)
 {
         char what[400];
         va_list args;
         va_start(args, fmt);
         vsnprintf(what, sizeof what, fmt, args);
         va_end(args);
-        buf_put(&c->damaged, what, strlen(what) + 1);
+        buf_printf(&c->damaged, "%llu %s", (unsigned long long)seq, what);
+        buf_putc(&c->damaged, '\0');
 }
+#define tell(c, ...) tell_of(c, 0, __VA_ARGS__)
 
 struct writing {
         struct copying *c;
@@ -127,18 +136,25 @@ static int hash_piece(void *ctx, const void *p, size_t n)
         return 0;
 }
 
-/* Is `sum` the SHA-256 of an open file? */
-static int has_sum(struct copying *c, int fd, const char *sum, bool *yes)
+/* The SHA-256 of the first `size` bytes of an open file. */
+static int sum_of(struct copying *c, int fd, uint64_t size, char hex[SHA256_HEX])
 {
         unsigned char raw[SHA256_SIZE];
-        char hex[SHA256_HEX];
         struct sha256 sha;
         if (hash_sha256_init(&sha))
                 return -ENOMEM;
-        int rc = fs_copy_out(c->fs, fd, 0, UINT64_MAX, hash_piece, &sha, NULL);
+        int rc = fs_copy_out(c->fs, fd, 0, size, hash_piece, &sha, NULL);
         hash_sha256_finish(&sha, raw);
         hash_hex(raw, sizeof raw, hex);
-        *yes = strcmp(hex, sum) == 0;
+        return rc;
+}
+
+/* Is `sum` that of an open file? */
+static int has_sum(struct copying *c, int fd, const char *sum, bool *yes)
+{
+        char hex[SHA256_HEX];
+        int rc = sum_of(c, fd, UINT64_MAX, hex);
+        *yes = rc == 0 && strcmp(hex, sum) == 0;
         return rc;
 }
 
@@ -165,10 +181,11 @@ struct item {
         const char *folder;
         const char *name;
         const char *sum; /* SHA-256 that its bytes should have; NULL: nobody knows */
-        int fd;          /* of the conversation's, */
-        struct stat st;  /* which looked so before it was read */
-        uint64_t size;   /* how much of it is wanted */
-        int to;          /* folder of the copy */
+        char made[SHA256_HEX];
+        int fd;         /* of the conversation's, */
+        struct stat st; /* which looked so before it was read */
+        uint64_t size;  /* how much of it is wanted */
+        int to;         /* folder of the copy */
 };
 
 static void note_item(struct copying *c, const struct item *it, const char *path)
@@ -191,7 +208,8 @@ static int is_there(struct copying *c, const struct item *it, const char *path, 
                 return 0;
         }
         int rc = 0, fd = -1;
-        if ((uint64_t)copy.st_size == it->size)
+        /* A sum counts more than a size: what is shorter now may be the damaged one of the two. */
+        if (it->sum || (uint64_t)copy.st_size == it->size)
                 rc = fd = c->fs->open(c->fs, it->to, it->name, O_RDONLY | O_NONBLOCK, 0);
         if (fd >= 0) {
                 rc = it->sum ? has_sum(c, fd, it->sum, yes)
@@ -206,19 +224,54 @@ static int is_there(struct copying *c, const struct item *it, const char *path, 
         return rc;
 }
 
+/* A file that was laid out just now says nothing by its inode and times: while its sum is the same,
+ * so are its bytes (K6). *later says that these come only when they are wanted. */
+static int disguise(struct copying *c, struct item *it, bool *later)
+{
+        *later = it->sum != NULL;
+        if (!it->sum) {
+                int rc = sum_of(c, it->fd, it->size, it->made);
+                if (rc)
+                        return rc;
+                it->sum = it->made;
+        }
+        it->st = (struct stat){.st_ino = (ino_t)hash_64(it->sum, strlen(it->sum)),
+            .st_size = (off_t)it->size,
+            .st_ctim.tv_sec = 1};
+        return 0;
+}
+
+/* Asks for the bytes. */
+static int fill(struct copying *c, struct item *it, const char *path)
+{
+        struct stat st;
+        c->unfilled = c->from->fill(c->from->ctx, path, c->err);
+        int sys = c->unfilled ? -EIO : c->fs->fstat(c->fs, it->fd, &st);
+        if (sys == 0 && (uint64_t)st.st_size < it->size)
+                it->size = (uint64_t)st.st_size;
+        return sys;
+}
+
 /* Brings the copy of a file up to date. *whole says that it has the sum it should have. */
-static int bring(struct copying *c, const struct item *it, bool *whole)
+static int bring(struct copying *c, struct item *it, bool *whole)
 {
         char path[320], hex[SHA256_HEX];
         unsigned char raw[SHA256_SIZE];
         struct sha256 sha;
-        bool there;
+        bool there, later = false;
         snprintf(path, sizeof path, "%s/%s", it->folder, it->name);
         *whole = true;
-        int rc = is_there(c, it, path, &there);
-        if (rc == 0 && there)
+        int rc = c->laid ? disguise(c, it, &later) : 0;
+        if (rc == 0)
+                rc = is_there(c, it, path, &there);
+        if (rc)
+                return rc;
+        if (there) {
                 note_item(c, it, path);
-        if (rc || there)
+                return 0;
+        }
+        rc = later ? fill(c, it, path) : 0;
+        if (rc)
                 return rc;
         uint64_t before = c->copied;
         if (hash_sha256_init(&sha))
@@ -300,19 +353,18 @@ static int write_note(struct copying *c)
         return rc ? failed(c, rc, BACKUP_NOTE) : buf_check(&c->damaged, c->err);
 }
 
-bool backup_is_unchanged(const struct fs *fs, int from, int to, uint64_t *records)
+bool backup_is_unchanged(const struct fs *fs, const char *stamp, int to, uint64_t *records)
 {
-        char *text = NULL, stamp[SHA256_HEX];
+        char *text = NULL, copy[SHA256_HEX];
         size_t n = 0;
         struct json j;
         json_init(&j);
-        bool same =
-            fs_slurp(fs, to, BACKUP_NOTE, NOTE_MAX, &text, &n) == 0 &&
-            json_parse(&j, text, n, NULL, NULL) == 0 &&
-            json_u64(&j, json_get(&j, 0, "records"), records) &&
-            json_get(&j, 0, "source") != JSON_NONE && backup_stamp(fs, from, NULL, stamp) == 0 &&
-            json_is(&j, json_get(&j, 0, "source"), stamp) &&
-            backup_stamp(fs, to, NULL, stamp) == 0 && json_is(&j, json_get(&j, 0, "copy"), stamp);
+        bool same = fs_slurp(fs, to, BACKUP_NOTE, NOTE_MAX, &text, &n) == 0 &&
+                    json_parse(&j, text, n, NULL, NULL) == 0 &&
+                    json_u64(&j, json_get(&j, 0, "records"), records) &&
+                    json_is(&j, json_get(&j, 0, "source"), stamp) &&
+                    backup_stamp(fs, to, NULL, copy) == 0 &&
+                    json_is(&j, json_get(&j, 0, "copy"), copy);
         json_release(&j);
         free(text);
         return same;
@@ -361,27 +413,51 @@ static int note_end(struct copying *c)
         }
         if (sys)
                 return failed(c, sys, "messages.jsonl");
-        c->ino = st.st_ino;
+        c->ino = c->laid ? c->laid->log : st.st_ino;
         c->end = conv->at.end;
         c->last_seq = conv->at.last_seq;
         return 0;
 }
 
-/* Places of a log that cannot be read, and where the first is. */
-static int count_damage(
-    struct copying *c, int fd, uint64_t at, uint64_t end, uint64_t *count, uint64_t *first)
+static int note_parts(const struct record *rec, struct arena *arena, struct buf *names)
+{
+        struct about about;
+        if (!rec->x.n || !memmem(rec->x.p, rec->x.n, "\"part", 5))
+                return 0;
+        arena_reset(arena);
+        int rc = about_read(rec->x, arena, &about, NULL);
+        for (size_t i = 0; rc == 0 && i < about_part_slots(&about); i++) {
+                struct str name = about_part_at(&about, i).name;
+                if (name.n && name.n < SHA256_HEX) {
+                        buf_printf(
+                            names, "%llu %.*s", (unsigned long long)rec->seq, (int)name.n, name.p);
+                        buf_putc(names, '\0');
+                }
+        }
+        return rc == STENO_ENOMEM ? rc : 0;
+}
+
+/* Places of a log that cannot be read, and where the first is. `parts` (may be NULL) gets the names
+ * of those that its records refer to. */
+static int count_damage(struct copying *c, int fd, uint64_t at, uint64_t end, struct buf *parts,
+    uint64_t *count, uint64_t *first)
 {
         struct log_cursor cursor;
         struct log_line line;
-        int rc;
+        struct arena arena;
+        int rc, bad = 0;
         *count = 0;
+        arena_init(&arena);
         log_cursor_init(&cursor, c->fs, fd, at, end);
-        while ((rc = log_next(&cursor, &line, c->err)) == 1) {
+        while ((rc = log_next(&cursor, &line, c->err)) == 1 && bad == 0) {
                 *first = line.damaged && !*count ? line.at : *first;
                 *count += line.damaged;
+                if (parts && !line.damaged)
+                        bad = note_parts(&line.rec, &arena, parts);
         }
         log_cursor_release(&cursor);
-        return rc;
+        arena_release(&arena);
+        return bad ? error_nomem(c->err) : rc;
 }
 
 /* Does what the copy has of the log count? Where the two differ, one of them has rotted, and the
@@ -394,9 +470,9 @@ static int verify_log(struct copying *c, uint64_t *known)
         int sys = fd < 0 ? fd : has_bytes(c, c->log, fd, *known, &same);
         int rc = sys && sys != -EIO ? failed(c, sys, "messages.jsonl") : 0;
         if (rc == 0 && sys == 0 && !same) {
-                rc = count_damage(c, c->log, 0, *known, &here, &at);
+                rc = count_damage(c, c->log, 0, *known, NULL, &here, &at);
                 if (rc == 0)
-                        rc = count_damage(c, fd, 0, *known, &there, &at);
+                        rc = count_damage(c, fd, 0, *known, NULL, &there, &at);
                 same = here && !there;
         }
         if (fd >= 0)
@@ -413,6 +489,8 @@ static int copy_log(struct copying *c)
         int sys, rc = from && (c->verify || differs) ? verify_log(c, &from) : 0;
         if (rc)
                 return rc;
+        c->grew = known && !differs;
+        c->lost = false;
         c->mended += known && !from && !differs;
         if (from) {
                 int fd = c->fs->open(c->fs, c->to, "messages.jsonl", O_RDWR, 0);
@@ -425,7 +503,8 @@ static int copy_log(struct copying *c)
         if (sys)
                 return failed(c, sys, "messages.jsonl");
         bool all = c->verify || differs || c->log_damaged;
-        rc = count_damage(c, c->log, all ? 0 : from, c->end, &count, &at);
+        buf_clear(&c->parts);
+        rc = count_damage(c, c->log, all ? 0 : from, c->end, &c->parts, &count, &at);
         c->log_damaged = count;
         if (rc == 0 && count)
                 tell(c, "%llu place%s of messages.jsonl cannot be read (the first at byte %llu)",
@@ -518,9 +597,17 @@ static void close_both(struct folder *f)
                 f->c->fs->close(f->c->fs, f->to);
 }
 
-/* An output that was not purged, and is missing all the same: then the copy may be all there is. */
+static bool is_part(const struct folder *f, const char *name)
+{
+        return strcmp(f->path, "artifacts/parts") == 0 && strlen(name) == SHA256_HEX - 1;
+}
+
+/* What was not purged, and is missing all the same: then the copy may be all there is. A purge
+ * leaves another log. */
 static bool is_lost(const struct folder *f, const char *name)
 {
+        if (f->c->grew && is_part(f, name))
+                return f->c->lost = true;
         for (size_t i = 0; i < f->listed_count; i++)
                 if (f->listed[i].state == ARTIFACT_CLOSED && strcmp(f->listed[i].name, name) == 0)
                         return true;
@@ -538,9 +625,30 @@ static int drop_stale(void *ctx, const char *name, unsigned char type)
         return f->sys;
 }
 
-static bool is_part(const struct folder *f, const char *name)
+/* Tells of parts that the conversation has lost; copies of them stay. */
+static int look_for_parts(struct copying *c)
 {
-        return strcmp(f->path, "artifacts/parts") == 0 && strlen(name) == SHA256_HEX - 1;
+        char path[sizeof "artifacts/parts/" + SHA256_HEX], *name;
+        uint64_t count, at;
+        int rc = 0;
+        if (c->lost) {
+                buf_clear(&c->parts);
+                rc = count_damage(c, c->log, 0, c->end, &c->parts, &count, &at);
+        }
+        if (rc == 0)
+                rc = buf_check(&c->parts, c->err);
+        for (const char *p = c->parts.p; rc == 0 && p && p < c->parts.p + c->parts.n;
+             p = name + strlen(name) + 1) {
+                struct stat st;
+                unsigned long long seq = strtoull(p, &name, 10);
+                snprintf(path, sizeof path, "artifacts/parts/%.*s", SHA256_HEX, ++name);
+                if (c->fs->stat(c->fs, c->conv->dir, path, &st) == -ENOENT) {
+                        tell_of(
+                            c, seq, "it refers to part %.40s, which is missing or not whole", name);
+                        c->log_damaged = true;
+                }
+        }
+        return rc;
 }
 
 static int copy_part(void *ctx, const char *name, unsigned char type)
@@ -725,7 +833,9 @@ static int look_again(struct copying *c)
                 return rc;
         int sys = c->fs->stat(c->fs, c->conv->dir, "messages.jsonl", &st);
         files_conv_unlock(c->conv);
-        return sys ? failed(c, sys, "messages.jsonl") : (uint64_t)st.st_ino == c->ino ? 0 : AGAIN;
+        if (sys)
+                return failed(c, sys, "messages.jsonl");
+        return c->laid || (uint64_t)st.st_ino == c->ino ? 0 : AGAIN;
 }
 
 static int copy_all(struct copying *c)
@@ -742,6 +852,8 @@ static int copy_all(struct copying *c)
         if (rc == 0)
                 rc = copy_folder(c, "artifacts/parts", false);
         if (rc == 0)
+                rc = look_for_parts(c);
+        if (rc == 0)
                 rc = copy_folder(c, "runs", true);
         if (rc == 0)
                 rc = copy_folder(c, "seal", false);
@@ -754,7 +866,9 @@ static void take_stamp(struct copying *c, int64_t now_ms)
 {
         c->now = (struct timespec){
             .tv_sec = (time_t)(now_ms / 1000), .tv_nsec = (long)(now_ms % 1000) * 1000000};
-        if (backup_stamp(c->fs, c->conv->dir, &c->now, c->stamp))
+        if (c->laid)
+                memcpy(c->stamp, c->laid->stamp, sizeof c->stamp);
+        else if (backup_stamp(c->fs, c->conv->dir, &c->now, c->stamp))
                 *c->stamp = '\0';
 }
 
@@ -788,18 +902,21 @@ static int try_once(struct copying *c, bool hold)
         return rc;
 }
 
-int backup_conv(struct files_conv *conv, int to, const char *mark, bool verify,
+int backup_conv(struct files_conv *conv, const struct backup_request *asked,
     struct backup_result *out, struct steno_error *err)
 {
         struct steno_error why = {0};
         struct copying c = {.conv = conv,
-            .fs = conv->store->env->fs,
-            .to = to,
-            .mark = mark,
-            .verify = verify,
+            .from = asked->from,
+            .laid = asked->laid,
+            .fs = asked->fs,
+            .to = asked->to,
+            .mark = asked->mark,
+            .verify = asked->verify,
             .err = err ? err : &why};
         int rc = AGAIN;
         buf_init(&c.damaged, 0);
+        buf_init(&c.parts, 0);
         for (int i = 0; rc == AGAIN && i <= TRIES; i++)
                 rc = try_once(&c, i == TRIES);
         if (rc == 0) {
@@ -809,5 +926,6 @@ int backup_conv(struct files_conv *conv, int to, const char *mark, bool verify,
                 out->damaged = c.damaged.n ? buf_take(&c.damaged, NULL) : NULL;
         }
         buf_release(&c.damaged);
+        buf_release(&c.parts);
         return rc;
 }

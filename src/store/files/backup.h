@@ -16,9 +16,12 @@
  *
  *   K5  An output or large token is in the copy when its bytes there have the SHA-256 that the list
  *       of outputs or its name says; a journal or seal when they are those of the conversation.
- * What was found so is not read again while neither file was touched (backup_files.h), unless the
- *       backup verifies. Bytes that do not have their sum after they were copied are told of; a
- *       whole copy of them is never replaced.
+ *       What was found so is not read again while neither file was touched (backup_files.h),
+ *       unless the backup verifies. Bytes that do not have their sum after they were copied are
+ *       told of; a whole copy of them is never replaced.
+ *   K6  A conversation of another kind of store is copied by the same rules. What files tell by
+ *       inode and times, its source tells by stamps; an output or part is known by its sum alone,
+ *       and its bytes are asked for only when the copy lacks them.
  *
  * The file .backup in the copy says which log it is of, how much of it is there, which backup made
  * it, and the stamps. Derived files are not copied.
@@ -35,16 +38,26 @@ struct backup_result {
         uint64_t records;
         uint64_t copied; /* bytes that are what they should be */
         uint64_t mended; /* copies whose bytes had changed though nobody wrote to them */
-        char *damaged;   /* what is in the conversation: sentences, each ended by NUL; free() */
+        char *damaged;   /* what is in the conversation: the seq of the record that it is about, or
+                            0, a blank and a sentence, each ended by NUL; free() */
         size_t damaged_size;
 };
 
-/* Into the folder `to`. `mark` names this backup; `verify` reads what is there already.
- * STENO_ENOTFOUND: it was removed meanwhile. */
-int backup_conv(struct files_conv *conv, int to, const char *mark, bool verify,
+struct backup_request {
+        const struct fs *fs; /* of the backup */
+        int to;              /* folder of the copy */
+        const char *mark;    /* of this backup */
+        bool verify;         /* read what is there already */
+        /* Of a conversation that another kind of store has laid out; else NULL. */
+        const struct backup_source *from;
+        const struct backup_copy *laid;
+};
+
+/* STENO_ENOTFOUND: it was removed meanwhile. */
+int backup_conv(struct files_conv *conv, const struct backup_request *asked,
     struct backup_result *out, struct steno_error *err);
-/* Is the copy in the folder `to` one of the conversation in `from` as it is now (K4)? Then *records
- * is what it has. */
-bool backup_is_unchanged(const struct fs *fs, int from, int to, uint64_t *records);
+/* Is the copy in the folder `to` one of the conversation that has this stamp (K4)? Then *records is
+ * what it has. */
+bool backup_is_unchanged(const struct fs *fs, const char *stamp, int to, uint64_t *records);
 
 #endif

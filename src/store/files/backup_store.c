@@ -20,6 +20,7 @@
 #include "base/limits.h"
 #include "store/files/archive.h"
 #include "store/files/backup.h"
+#include "store/files/backup_stamp.h"
 #include "store/files/files_backend.h"
 
 #define KIND_FILE "backup.json"
@@ -28,6 +29,8 @@
 #define SEALS_MAX (1 * GIB)
 #define DEPTH_MAX 16
 #define FINDINGS_MAX 100 /* that a report names */
+#define TRIES 5          /* of a conversation that is purged meanwhile */
+#define AGAIN 1
 
 /* Files of the root that are part of a backup. The server's own token, indexes and figures are
  * not. */
@@ -96,20 +99,31 @@ static int note_met(struct backing *b, const char *above, const char *folder)
 /* ---- one conversation ---- */
 
 /* Counts it where it need not be copied (K4). */
-static bool is_unchanged(struct backing *b, const struct shelf *at, const char *folder)
+static bool is_unchanged(
+    struct backing *b, const struct shelf *at, const char *folder, const char *stamp)
 {
         uint64_t records = 0;
         if (b->asked->verify)
                 return false;
-        int from =
-            at->from < 0 ? -1 : b->fs->open(b->fs, at->from, folder, O_RDONLY | O_DIRECTORY, 0);
-        int to = from < 0 ? -1 : b->fs->open(b->fs, at->to, folder, O_RDONLY | O_DIRECTORY, 0);
-        bool same = to >= 0 && backup_is_unchanged(b->fs, from, to, &records);
+        int to = b->fs->open(b->fs, at->to, folder, O_RDONLY | O_DIRECTORY, 0);
+        bool same = to >= 0 && backup_is_unchanged(b->fs, stamp, to, &records);
         if (to >= 0)
                 b->fs->close(b->fs, to);
+        b->records += same ? records : 0;
+        return same;
+}
+
+/* The same of a folder of the store. */
+static bool is_folder_unchanged(struct backing *b, const struct shelf *at, const char *folder)
+{
+        char stamp[SHA256_HEX];
+        if (at->from < 0 || b->asked->verify)
+                return false;
+        int from = b->fs->open(b->fs, at->from, folder, O_RDONLY | O_DIRECTORY, 0);
+        bool same = from >= 0 && backup_stamp(b->fs, from, NULL, stamp) == 0 &&
+                    is_unchanged(b, at, folder, stamp);
         if (from >= 0)
                 b->fs->close(b->fs, from);
-        b->records += same ? records : 0;
         return same;
 }
 
@@ -123,6 +137,8 @@ static void put_finding(struct backing *b, const struct check_finding *f)
                 jsonw_field_cstr(&w, "project", f->project);
                 jsonw_field_cstr(&w, "conversation", f->conversation);
         }
+        if (f->seq)
+                jsonw_field_u64(&w, "seq", f->seq);
         jsonw_field_cstr(&w, "what", f->what);
         if (f->trashed)
                 jsonw_field_bool(&w, "trash", true);
@@ -158,25 +174,41 @@ static void note_damage(
 {
         for (const char *what = r->damaged; what && what < r->damaged + r->damaged_size;
              what += strlen(what) + 1) {
+                char *sentence;
                 struct check_finding f = {.project = files_conv_project(conv),
                     .conversation = files_conv_id(conv),
                     .trashed = trashed,
-                    .what = what};
+                    .seq = strtoull(what, &sentence, 10)};
+                f.what = sentence + 1;
                 note_finding(b, &f);
         }
 }
 
-static int copy_conv(
-    struct backing *b, struct files_conv *conv, const struct shelf *at, const char *folder)
+/* `laid`: another kind of store has laid it out, else NULL. AGAIN: it is not whole any more. */
+static int copy_conv(struct backing *b, struct files_conv *conv, const struct backup_copy *laid,
+    const struct shelf *at, const char *folder)
 {
         struct backup_result r = {0};
+        const struct backup_source *from = b->asked->from;
         int to = fs_open_dir(b->fs, at->to, folder, true);
         if (to < 0)
                 return failed(b, to, folder);
-        int rc = backup_conv(conv, to, b->mark, b->asked->verify, &r, b->err);
+        struct backup_request asked = {.fs = b->fs,
+            .to = to,
+            .mark = b->mark,
+            .verify = b->asked->verify,
+            .from = from,
+            .laid = laid};
+        int rc = backup_conv(conv, &asked, &r, b->err);
+        if (rc == 0 && r.damaged && laid && from->has_lost(from->ctx))
+                rc = AGAIN;
         if (rc == 0 && b->archive)
                 rc = archive_out_move(b->archive, to, at->path, folder, b->err);
         b->fs->close(b->fs, to);
+        if (rc == AGAIN) {
+                free(r.damaged);
+                return rc;
+        }
         b->records += r.records;
         b->copied += r.copied;
         b->mended += r.mended;
@@ -245,23 +277,70 @@ static int take_conv(void *ctx, const char *project, const char *folder, bool li
         /* A second look in one backup is for what the first one missed. */
         if (rc || is_met(b, b->shelf.path, folder))
                 return rc;
-        if (is_unchanged(b, &b->shelf, folder)) {
+        if (is_folder_unchanged(b, &b->shelf, folder)) {
                 rc = note_met(b, b->shelf.path, folder);
         } else {
                 rc = files_conv_open_folder(b->store, project, folder, &conv, b->err);
                 if (rc)
                         return rc == STENO_ENOTFOUND ? 0 : rc;
-                rc = copy_conv(b, conv, &b->shelf, folder);
+                rc = copy_conv(b, conv, NULL, &b->shelf, folder);
                 files_conv_release(conv);
         }
         return rc ? rc : tell(b);
 }
 
+/* ---- one that another kind of store has ---- */
+
+static int copy_laid(struct backing *b, const char *project, const char *id,
+    const struct trash_item *trashed, const struct shelf *at, const char *folder)
+{
+        const struct backup_source *from = b->asked->from;
+        int rc = AGAIN;
+        for (int i = 0; rc == AGAIN && i < TRIES; i++) {
+                struct backup_copy laid;
+                rc = from->open(from->ctx, str_of(project), str_of(id), trashed, &laid, b->err);
+                if (rc)
+                        return rc == STENO_ENOTFOUND ? 0 : rc;
+                rc = copy_conv(b, (struct files_conv *)laid.conv, &laid, at, folder);
+                from->close(from->ctx);
+        }
+        return rc == AGAIN ? error_set(b->err, STENO_ECONFLICT,
+                                 "conversation \"%.100s\" is purged again and again; try later", id)
+                           : rc;
+}
+
+static int take_laid(struct backing *b, const char *project, const char *id,
+    const struct trash_item *trashed, const struct shelf *at, const char *folder)
+{
+        char stamp[SHA256_HEX];
+        const struct backup_source *from = b->asked->from;
+        int rc = from->stamp(from->ctx, str_of(project), str_of(id), trashed, stamp, b->err);
+        if (rc)
+                return rc == STENO_ENOTFOUND ? 0 : rc;
+        rc = is_unchanged(b, at, folder, stamp) ? note_met(b, at->path, folder)
+                                                : copy_laid(b, project, id, trashed, at, folder);
+        return rc ? rc : tell(b);
+}
+
+static int take_named(void *ctx, const char *project, const char *id)
+{
+        struct backing *b = ctx;
+        char project_folder[PLAIN_NAME_MAX + 1], folder[PLAIN_NAME_MAX + 1];
+        if (id_file_name(str_of(project), project_folder) || id_file_name(str_of(id), folder))
+                return error_nomem(b->err);
+        int rc = shelf_of(b, project_folder);
+        return rc || is_met(b, b->shelf.path, folder)
+                   ? rc
+                   : take_laid(b, project, id, NULL, &b->shelf, folder);
+}
+
 /* Folders may have been moved since an earlier walk. */
 static int take_projects(struct backing *b)
 {
+        const struct backup_source *from = b->asked->from;
         shelf_close(b, &b->shelf);
-        return files_each_conv(b->store, take_conv, b, b->err);
+        return from ? from->each(from->ctx, take_named, b, b->err)
+                    : files_each_conv(b->store, take_conv, b, b->err);
 }
 
 /* ---- files that are replaced as a whole ---- */
@@ -285,21 +364,39 @@ static int copy_small(struct backing *b, int from, int to, const char *name, siz
 
 /* ---- the trash ---- */
 
+/* Its note; where the store has no file of it, one is made. */
+static int put_note(struct backing *b, const struct shelf *at, const struct trash_item *item)
+{
+        char note[TRASH_NAME + 8];
+        struct buf text;
+        snprintf(note, sizeof note, "%s.json", item->name);
+        if (!b->asked->from)
+                return at->from < 0 ? 0 : copy_small(b, at->from, at->to, note, META_MAX);
+        buf_init(&text, META_MAX);
+        trash_note_put(&text, item);
+        int sys = text.failed ? -ENOMEM : fs_replace(b->fs, at->to, note, text.p, text.n);
+        buf_release(&text);
+        return sys ? failed(b, sys, note) : 0;
+}
+
 static int take_trashed(struct backing *b, const struct shelf *at, const struct trash_item *item)
 {
         struct files_conv *conv;
-        char note[TRASH_NAME + 8];
-        snprintf(note, sizeof note, "%s.json", item->name);
-        bool same = is_unchanged(b, at, item->name);
+        if (b->asked->from) {
+                int rc = put_note(b, at, item);
+                return rc ? rc : take_laid(b, item->project, item->id, item, at, item->name);
+        }
+        bool same = is_folder_unchanged(b, at, item->name);
         int rc = same ? 0
                       : files_conv_open_trashed(b->store, item->name, str_of(item->project),
                             str_of(item->id), &conv, b->err);
         if (rc)
                 return rc == STENO_ENOTFOUND ? 0 : rc;
         b->trashed++;
-        rc = at->from < 0 ? 0 : copy_small(b, at->from, at->to, note, META_MAX);
+        rc = put_note(b, at, item);
         if (rc == 0)
-                rc = same ? note_met(b, at->path, item->name) : copy_conv(b, conv, at, item->name);
+                rc = same ? note_met(b, at->path, item->name)
+                          : copy_conv(b, conv, NULL, at, item->name);
         if (!same)
                 files_conv_release(conv);
         return rc ? rc : tell(b);
@@ -309,7 +406,9 @@ static int take_trash(struct backing *b)
 {
         struct trash_list list;
         struct shelf at = {.path = "trash", .from = -1};
-        int rc = trash_list_read(b->store, false, &list, b->err);
+        const struct backup_source *from = b->asked->from;
+        int rc = from ? from->trash(from->ctx, &list, b->err)
+                      : trash_list_read(b->store, false, &list, b->err);
         if (rc)
                 return rc;
         b->trash = fs_open_dir(b->fs, b->root, "trash", true);

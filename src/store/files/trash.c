@@ -28,21 +28,29 @@ static int open_trash(struct files_store *s, bool create)
 
 /* ---- putting ---- */
 
+void trash_note_put(struct buf *out, const struct trash_item *item)
+{
+        struct jsonw w = jsonw_to(out);
+        jsonw_object(&w);
+        jsonw_field_cstr(&w, "project", item->project);
+        jsonw_field_cstr(&w, "id", item->id);
+        if (*item->folder)
+                jsonw_field_cstr(&w, "folder", item->folder);
+        jsonw_field_cstr(&w, "deletedAt", item->deleted_at);
+        jsonw_object_end(&w);
+        buf_putc(out, '\n');
+}
+
 static int write_note(struct files_conv *c, int trash, const char *name)
 {
         const struct env *env = c->store->env;
-        char at[TIME_TEXT], file[80];
+        char file[80];
+        struct trash_item item = {.project = c->project_id, .id = c->id};
         struct buf b;
         buf_init(&b, NOTE_MAX);
-        struct jsonw w = jsonw_to(&b);
-        time_format(env->now(env), at);
-        jsonw_object(&w);
-        jsonw_field_cstr(&w, "project", c->project_id);
-        jsonw_field_cstr(&w, "id", c->id);
-        jsonw_field_cstr(&w, "folder", c->folder);
-        jsonw_field_cstr(&w, "deletedAt", at);
-        jsonw_object_end(&w);
-        buf_putc(&b, '\n');
+        snprintf(item.folder, sizeof item.folder, "%s", c->folder);
+        time_format(env->now(env), item.deleted_at);
+        trash_note_put(&b, &item);
         snprintf(file, sizeof file, "%s.json", name);
         int rc = b.failed ? -ENOMEM : fs_replace(env->fs, trash, file, b.p, b.n);
         buf_release(&b);

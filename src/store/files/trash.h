@@ -20,6 +20,8 @@
 
 /* Moves a conversation here, as `name`. Waits for a running append. */
 int trash_put(struct files_conv *conv, char name[TRASH_NAME], struct steno_error *err);
+/* The text of a note. */
+void trash_note_put(struct buf *out, const struct trash_item *item);
 /* What is here. `sizes` counts the bytes of each, which walks all of it. */
 int trash_list_read(
     struct files_store *store, bool sizes, struct trash_list *out, struct steno_error *err);

@@ -48,6 +48,7 @@ struct pg_conn {
         bool relaxed;      /* synchronous_commit is off */
         bool doubt;        /* the standby did not confirm the last commit */
         bool cancelled;    /* a cancel is on its way, and may hit whatever runs when it arrives */
+        bool snapshot;     /* in a transaction that only reads: where it breaks, that is over */
         unsigned prepared; /* bits of enum pg_prepared that the server knows */
 };
 
@@ -226,6 +227,18 @@ int pg_conv_give_uid(struct pg_conv *c, struct steno_error *err);
 /* Adds project and uid, which lead every key. */
 void pg_key(struct pg_query *q, const struct pg_conv *c);
 
+/* A conversation as it is at one moment: every statement about `conv` is one of the same read-only
+ * transaction, on a connection of its own. */
+struct pg_snapshot {
+        struct pg_conv conv;
+        struct pg_store store;
+        struct pg_conn conn;
+        struct pg_tx tx; /* store NULL: it is closed */
+};
+int pg_snapshot_open(struct pg_conv *c, struct pg_snapshot *out, struct steno_error *err);
+/* One that is closed already is left alone. */
+void pg_snapshot_close(struct pg_snapshot *s);
+
 /* ---- conversations as files: pg_scratch.c, pg_layout.c, pg_load.c ---- */
 
 /* An embedded store in a temporary folder: what is done to a whole conversation (forks, purges,
@@ -253,7 +266,9 @@ struct pg_layout_part {
 
 enum pg_layout_kind {
         PG_LAYOUT_ALL,
-        PG_LAYOUT_SEAL, /* records, metadata and the seal: neither outputs nor journals */
+        PG_LAYOUT_SEAL,  /* records, metadata and the seal: neither outputs nor journals */
+        PG_LAYOUT_LATER, /* all, but closed outputs and parts have only their size, and get their
+                            bytes one by one from pg_layout_fill() */
 };
 
 /* A conversation of PostgreSQL as the files of a bundle, in a scratch store, with the store's log
@@ -265,16 +280,31 @@ struct pg_layout {
         uint64_t generation;       /* of which */
         struct pg_layout_part *parts;
         size_t part_count;
+        struct artifact_info *outputs; /* of PG_LAYOUT_LATER, newest first */
+        size_t output_count;
+        struct pg_snapshot snapshot; /* likewise */
+        char *filled;                /* the file that has bytes now */
 };
 int pg_layout_open(
     struct pg_conv *c, enum pg_layout_kind kind, struct pg_layout *out, struct steno_error *err);
 void pg_layout_close(struct pg_layout *l);
+/* The folder of the copy; the caller closes it. */
+int pg_layout_folder(struct pg_layout *l, struct pg_conv *c, struct steno_error *err);
+/* The bytes of an output or part, by its path in the folder; those of the last one go. */
+int pg_layout_fill(struct pg_layout *l, const char *path, struct steno_error *err);
 
 /* Reads a bundle of any kind of store into a new conversation. STENO_ECONFLICT: the id is taken. */
 int pg_load(struct pg_store *s, struct backend_bundle *from, struct str project, struct str id,
     struct steno_error *err);
 /* Brings rows of a conversation up to what a purge made of its copy. */
 int pg_load_purged(struct pg_conv *c, struct pg_layout *l, struct steno_error *err);
+
+/* ---- backups: pg_backup.c ---- */
+
+int pg_backup(struct backend_store *store, const char *path, const struct backend_backup *asked,
+    char **report, struct steno_error *err);
+int pg_backup_stream(struct backend_store *store, const char *scratch, steno_sink sink, void *ctx,
+    const struct backend_backup *asked, char **report, struct steno_error *err);
 
 /* ---- tables of functions, by family ---- */
 

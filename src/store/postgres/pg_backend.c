@@ -1,6 +1,6 @@
 /*
- * pg_backend.c - PostgreSQL as a kind of store (store/backend.h). What it does not have (copies of
- * the whole store, which PostgreSQL makes itself) is NULL, and answered with STENO_EUNSUPPORTED.
+ * pg_backend.c - PostgreSQL as a kind of store (store/backend.h). What it does not have (a restore,
+ * for which there is `steno copy`) is NULL, and answered with STENO_EUNSUPPORTED.
  */
 #include "store/postgres/pg.h"
 
@@ -29,6 +29,8 @@ const struct steno_backend postgres_backend = {
     .figures_add = pg_figures_add,
     .figures_get = pg_figures_get,
     .check = pg_check,
+    .backup = pg_backup,
+    .backup_stream = pg_backup_stream,
     .conv_create = pg_conv_create,
     .conv_open = pg_conv_open,
     .conv_release = pg_conv_release,

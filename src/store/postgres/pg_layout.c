@@ -1,12 +1,16 @@
 /*
  * pg_layout.c - a conversation of PostgreSQL laid out as the files of a bundle, in a scratch store.
+ * All of it is of one moment, because it is read in one transaction (pg_snapshot).
  */
 #include "store/postgres/pg.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/env.h"
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/limits.h"
@@ -100,32 +104,55 @@ static int put_run(void *ctx, const char *name)
 
 /* ---- outputs and parts ---- */
 
-static int put_bytes(struct laying *l, const struct artifact_info *info)
+static void path_of(const struct artifact_info *info, char path[160])
+{
+        snprintf(path, 160, "artifacts/%s/%s", info->kind, info->name);
+}
+
+/* What is shorter than it says is found out by whoever looks at the copy. */
+static int send_bytes(struct pg_conv *c, const struct artifact_info *info, steno_sink sink,
+    void *ctx, struct steno_error *err)
 {
         struct backend_reader *reader;
         uint64_t size, at = 0;
-        char file[160], *block = malloc(MIB);
-        int rc = block ? pg_artifact_open(&l->c->base, info, &reader, &size, l->err)
-                       : error_nomem(l->err);
+        char *block = malloc(MIB);
+        int rc = block ? pg_artifact_open(&c->base, info, &reader, &size, err) : error_nomem(err);
         if (rc) {
                 free(block);
                 return rc;
         }
-        snprintf(file, sizeof file, "artifacts/%s/%s", info->kind, info->name);
-        rc = begin_file(l, file);
         while (rc == 0 && at < size) {
                 ssize_t got = pg_reader_read(
-                    reader, at, block, size - at < MIB ? (size_t)(size - at) : MIB, l->err);
-                if (got <= 0) { /* shorter than it says: whoever looks at the copy finds out */
+                    reader, at, block, size - at < MIB ? (size_t)(size - at) : MIB, err);
+                if (got <= 0) {
                         rc = (int)got;
                         break;
                 }
-                rc = put(l, str_span(block, (size_t)got));
+                rc = sink(ctx, block, (size_t)got);
                 at += (uint64_t)got;
         }
         pg_reader_close(reader);
         free(block);
         return rc;
+}
+
+static int put_piece(void *ctx, const void *p, size_t n)
+{
+        return put(ctx, str_span(p, n));
+}
+
+static int put_bytes(struct laying *l, const struct artifact_info *info)
+{
+        char path[160];
+        path_of(info, path);
+        int rc = begin_file(l, path);
+        return rc ? rc : send_bytes(l->c, info, put_piece, l, l->err);
+}
+
+/* Do its bytes come later? Only its sum can tell then that somebody has them already. */
+static bool is_later(const struct laying *l, const struct artifact_info *info)
+{
+        return l->kind == PG_LAYOUT_LATER && info->state == ARTIFACT_CLOSED && *info->sha256;
 }
 
 static int note_output(void *ctx, const struct artifact_info *info)
@@ -143,7 +170,7 @@ static int put_outputs(struct laying *l)
         int rc = pg_artifact_each(&l->c->base, note_output, l, l->err);
         buf_init(&manifest, 0);
         for (size_t i = l->count; rc == 0 && i-- > 0;) {
-                if (l->outputs[i].state != ARTIFACT_DELETED)
+                if (l->outputs[i].state != ARTIFACT_DELETED && !is_later(l, &l->outputs[i]))
                         rc = put_bytes(l, &l->outputs[i]);
                 backend_manifest_put(&manifest, &l->outputs[i]);
                 buf_putc(&manifest, '\n');
@@ -164,7 +191,7 @@ static int note_part(struct laying *l, const PGresult *r)
                 return error_nomem(l->err);
         o->parts = list;
         struct pg_layout_part *part = &list[o->part_count++];
-        *part = (struct pg_layout_part){.size = pg_get(r, 0, 1).n, .uses = pg_get_u64(r, 0, 2)};
+        *part = (struct pg_layout_part){.size = pg_get_u64(r, 0, 3), .uses = pg_get_u64(r, 0, 2)};
         struct str name = pg_get(r, 0, 0);
         snprintf(part->name, sizeof part->name, "%.*s", (int)name.n, name.p);
         return 0;
@@ -178,16 +205,18 @@ static int put_parts(struct laying *l)
                 struct pg_layout *o = l->out;
                 struct pg_query q;
                 PGresult *r;
-                pg_query_init(&q, "SELECT name, bytes, uses FROM part WHERE project = $1 AND uid ="
-                                  " $2 AND name > $3 ORDER BY name LIMIT 1");
+                pg_query_init(&q, "SELECT name, CASE WHEN $4::bigint = 0 THEN bytes END, uses,"
+                                  " octet_length(bytes)::bigint FROM part WHERE project = $1 AND"
+                                  " uid = $2 AND name > $3 ORDER BY name LIMIT 1");
                 pg_key(&q, l->c);
                 pg_cstr(&q, o->part_count ? o->parts[o->part_count - 1].name : "");
+                pg_u64(&q, l->kind == PG_LAYOUT_LATER);
                 int rc = pg_run(l->c->store, &q, &r, l->err);
                 if (rc)
                         return rc;
                 int n = libpq.ntuples(r);
                 rc = n ? note_part(l, r) : 0;
-                if (n && rc == 0) {
+                if (n && rc == 0 && l->kind != PG_LAYOUT_LATER) {
                         snprintf(file, sizeof file, "artifacts/parts/%s",
                             o->parts[o->part_count - 1].name);
                         rc = put_file(l, file, pg_get(r, 0, 1));
@@ -217,6 +246,131 @@ static int put_seal(struct laying *l)
         return rc;
 }
 
+/* ---- bytes that come later ---- */
+
+int pg_layout_folder(struct pg_layout *l, struct pg_conv *c, struct steno_error *err)
+{
+        const struct fs *fs = &l->scratch->fs;
+        char project[PLAIN_NAME_MAX + 1], id[PLAIN_NAME_MAX + 1], path[3 * PLAIN_NAME_MAX];
+        if (id_file_name(str_of(c->project), project) || id_file_name(str_of(c->id), id))
+                return error_nomem(err);
+        int root = fs->open_root(fs, l->scratch->path, false);
+        snprintf(path, sizeof path, "projects/%s/conversations/%s", project, id);
+        int dir = root < 0 ? root : fs->open(fs, root, path, O_RDONLY | O_DIRECTORY, 0);
+        if (root >= 0)
+                fs->close(fs, root);
+        return dir < 0 ? error_sys(err, dir, "opening the copy of a conversation") : dir;
+}
+
+/* A file of this size without bytes. */
+static int make_hole(const struct fs *fs, int dir, const char *path, uint64_t size)
+{
+        int fd = fs->open(fs, dir, path, O_WRONLY | O_CREAT, 0600);
+        int sys = fd < 0 ? fd : fs->ftruncate(fs, fd, (off_t)size);
+        if (fd >= 0)
+                fs->close(fs, fd);
+        return sys;
+}
+
+static int make_folder(const struct fs *fs, int dir, const char *path)
+{
+        int sys = fs->mkdir(fs, dir, path, 0700);
+        return sys == -EEXIST ? 0 : sys;
+}
+
+/* The files whose bytes were left out. */
+static int make_empty(struct laying *l)
+{
+        static const char *const FOLDERS[] = {
+            "artifacts", "artifacts/tool", "artifacts/terminal", "artifacts/parts"};
+        const struct pg_layout *o = l->out;
+        const struct fs *fs = &o->scratch->fs;
+        char path[160];
+        int dir = pg_layout_folder(l->out, l->c, l->err), sys = 0;
+        if (dir < 0)
+                return dir;
+        for (size_t i = 0; sys == 0 && i < 4 && (o->output_count || o->part_count); i++)
+                sys = make_folder(fs, dir, FOLDERS[i]);
+        for (size_t i = 0; sys == 0 && i < o->output_count; i++) {
+                path_of(&o->outputs[i], path);
+                if (is_later(l, &o->outputs[i]))
+                        sys = make_hole(fs, dir, path, o->outputs[i].size);
+        }
+        for (size_t i = 0; sys == 0 && i < o->part_count; i++) {
+                snprintf(path, sizeof path, "artifacts/parts/%s", o->parts[i].name);
+                sys = make_hole(fs, dir, path, o->parts[i].size);
+        }
+        fs->close(fs, dir);
+        return sys ? error_sys(l->err, sys, "laying out outputs") : 0;
+}
+
+struct filling {
+        const struct fs *fs;
+        int fd;
+        off_t at;
+        struct steno_error *err;
+};
+
+static int fill_piece(void *ctx, const void *p, size_t n)
+{
+        struct filling *f = ctx;
+        int sys = fs_pwrite_all(f->fs, f->fd, p, n, f->at);
+        f->at += (off_t)n;
+        return sys ? error_sys(f->err, sys, "writing to a temporary folder (TMPDIR)") : 0;
+}
+
+static int fill_part(struct pg_layout *l, const char *name, struct filling *f)
+{
+        struct pg_conv *c = &l->snapshot.conv;
+        struct pg_query q;
+        PGresult *r;
+        pg_query_init(&q, "SELECT bytes FROM part WHERE project = $1 AND uid = $2 AND name = $3");
+        pg_key(&q, c);
+        pg_cstr(&q, name);
+        int rc = pg_run(c->store, &q, &r, f->err);
+        if (rc)
+                return rc;
+        struct str bytes = libpq.ntuples(r) ? pg_get(r, 0, 0) : STR("");
+        rc = fill_piece(f, bytes.p, bytes.n);
+        libpq.clear(r);
+        return rc;
+}
+
+static int fill_output(struct pg_layout *l, const char *path, struct filling *f)
+{
+        char name[160];
+        for (size_t i = 0; i < l->output_count; i++) {
+                path_of(&l->outputs[i], name);
+                if (strcmp(name, path) == 0)
+                        return send_bytes(&l->snapshot.conv, &l->outputs[i], fill_piece, f, f->err);
+        }
+        return 0;
+}
+
+int pg_layout_fill(struct pg_layout *l, const char *path, struct steno_error *err)
+{
+        static const char PARTS[] = "artifacts/parts/";
+        const struct fs *fs = &l->scratch->fs;
+        struct filling f = {.fs = fs, .fd = -1, .err = err};
+        int dir = pg_layout_folder(l, &l->snapshot.conv, err), sys = 0;
+        if (dir < 0)
+                return dir;
+        if (l->filled) /* there is room for one */
+                sys = make_hole(fs, dir, l->filled, 0);
+        free(l->filled);
+        l->filled = strdup(path);
+        f.fd = fs->open(fs, dir, path, O_WRONLY | O_TRUNC, 0);
+        int rc = sys || f.fd < 0 ? error_sys(err, sys ? sys : f.fd, "laying out %.150s", path)
+                 : !l->filled    ? error_nomem(err)
+                 : strncmp(path, PARTS, sizeof PARTS - 1) == 0
+                     ? fill_part(l, path + sizeof PARTS - 1, &f)
+                     : fill_output(l, path, &f);
+        if (f.fd >= 0)
+                fs->close(fs, f.fd);
+        fs->close(fs, dir);
+        return rc == STENO_ECORRUPT || rc == STENO_ENOTFOUND ? 0 : rc; /* its sum will tell */
+}
+
 /* ---- all of it ---- */
 
 static int fill(struct laying *l, uint64_t last)
@@ -236,22 +390,25 @@ static int fill(struct laying *l, uint64_t last)
         return rc;
 }
 
-/* 1: a purge came between. */
+/* A purge that came between may have taken bytes out of a bucket: then it is 1. */
 static int lay_out(
     struct pg_conv *c, enum pg_layout_kind kind, struct pg_layout *out, struct steno_error *err)
 {
-        struct laying l = {.c = c, .out = out, .kind = kind, .err = err};
+        struct laying l = {.out = out, .kind = kind, .err = err};
         struct str project = str_of(c->project), id = str_of(c->id);
         int rc = pg_scratch_open(c->store, &out->scratch, err);
         if (rc == 0)
                 rc = pg_seal_lay_out(c->store, out->scratch, err);
         if (rc == 0)
+                rc = pg_snapshot_open(c, &out->snapshot, err);
+        if (rc == 0)
                 rc = files_backend.incoming_open(out->scratch->store, &l.in, err);
         if (rc)
                 return rc;
+        l.c = &out->snapshot.conv;
         buf_init(&l.text, 0);
-        out->generation = pg_generation(&c->base);
-        rc = pg_last(&c->base, &out->last_seq, NULL, err);
+        out->generation = pg_generation(&l.c->base);
+        rc = pg_last(&l.c->base, &out->last_seq, NULL, err);
         if (rc == 0)
                 rc = files_backend.incoming_begin(l.in, 0, err);
         if (rc == 0)
@@ -260,9 +417,13 @@ static int lay_out(
                 rc = files_backend.incoming_install(l.in, 0, project, id, err);
         files_backend.incoming_close(l.in);
         buf_release(&l.text);
-        free(l.outputs);
+        out->outputs = l.outputs;
+        out->output_count = l.count;
         if (rc == 0)
                 rc = files_backend.conv_open(out->scratch->store, project, id, &out->conv, err);
+        if (rc == 0 && kind == PG_LAYOUT_LATER)
+                return make_empty(&l);
+        pg_snapshot_close(&out->snapshot);
         return rc ? rc : pg_generation(&c->base) != out->generation;
 }
 
@@ -285,7 +446,10 @@ void pg_layout_close(struct pg_layout *l)
 {
         if (l->conv)
                 files_backend.conv_release(l->conv);
+        pg_snapshot_close(&l->snapshot);
         pg_scratch_close(l->scratch);
         free(l->parts);
+        free(l->outputs);
+        free(l->filled);
         *l = (struct pg_layout){0};
 }

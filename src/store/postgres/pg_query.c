@@ -146,6 +146,9 @@ static int make_ready(
         if (pg_pool_is_up(c) && !c->cancelled && libpq.consumeInput(c->pq) && pg_pool_is_up(c) &&
             relax(c, relaxed, until, NULL) == 0)
                 return 0;
+        if (c->snapshot)
+                return error_set(
+                    err, STENO_EIO, "the connection to PostgreSQL broke while a copy was made");
         int rc = pg_pool_connect(s, c, until, err);
         return rc ? rc : relax(c, relaxed, until, err);
 }
@@ -305,7 +308,7 @@ long pg_change(struct pg_store *s, struct pg_query *q, struct steno_error *err)
 
 /* ---- transactions of several statements ---- */
 
-int pg_tx_begin(struct pg_store *s, struct pg_tx *tx, struct steno_error *err)
+static int begin(struct pg_store *s, const char *how, struct pg_tx *tx, struct steno_error *err)
 {
         int64_t until = time_monotonic_ms() + PG_READ_MS;
         *tx = (struct pg_tx){.store = s};
@@ -314,10 +317,15 @@ int pg_tx_begin(struct pg_store *s, struct pg_tx *tx, struct steno_error *err)
                 return rc;
         rc = make_ready(s, tx->conn, false, until, err);
         if (rc == 0)
-                rc = say(tx->conn, "BEGIN", until, err);
+                rc = say(tx->conn, how, until, err);
         if (rc)
                 pg_pool_give(s, tx->conn);
         return rc;
+}
+
+int pg_tx_begin(struct pg_store *s, struct pg_tx *tx, struct steno_error *err)
+{
+        return begin(s, "BEGIN", tx, err);
 }
 
 int pg_tx_run(struct pg_tx *tx, struct pg_query *q, PGresult **out, struct steno_error *err)
@@ -390,4 +398,52 @@ int pg_tx_end(struct pg_tx *tx, int rc, struct steno_error *err)
                 pg_pool_drop(c);
         pg_pool_give(tx->store, c);
         return rc;
+}
+
+/* ---- a conversation at one moment ---- */
+
+/* A store whose pool is the one connection of the transaction, for as long as that lasts. */
+int pg_snapshot_open(struct pg_conv *c, struct pg_snapshot *out, struct steno_error *err)
+{
+        struct pg_store *s = c->store;
+        struct pg_tx tx;
+        int rc = begin(s, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", &tx, err);
+        if (rc)
+                return rc;
+        *out = (struct pg_snapshot){
+            .conv = {.base = c->base, .project = c->project, .id = c->id, .trashed = c->trashed},
+            .store = {.base = s->base,
+                .env = s->env,
+                .url = s->url,
+                .name = s->name,
+                .owner = s->owner,
+                .pool_size = 1,
+                .reached = true,
+                .lease_ms = s->lease_ms,
+                .commit_ms = s->commit_ms,
+                .blobs = s->blobs},
+            .conn = *tx.conn,
+            .tx = tx};
+        memcpy(out->store.schema, s->schema, sizeof s->schema);
+        memcpy(out->conv.uid, c->uid, sizeof c->uid);
+        out->conv.store = &out->store;
+        out->store.pool = &out->conn;
+        out->conn.busy = false;
+        out->conn.snapshot = true;
+        pthread_mutex_init(&out->store.mutex, NULL);
+        wait_init(&out->store.given);
+        return 0;
+}
+
+void pg_snapshot_close(struct pg_snapshot *s)
+{
+        if (!s->tx.store)
+                return;
+        *s->tx.conn = s->conn;
+        s->tx.conn->busy = true;
+        s->tx.conn->snapshot = false;
+        pg_tx_end(&s->tx, STENO_EINTERRUPTED, NULL); /* nothing was changed */
+        pthread_cond_destroy(&s->store.given);
+        pthread_mutex_destroy(&s->store.mutex);
+        s->tx.store = NULL;
 }

@@ -111,23 +111,6 @@ static int open_log(struct pg_store *s, struct pg_scratch **out, struct steno_er
 
 /* ---- a conversation's row ---- */
 
-static int open_folder(struct pg_layout *l, struct pg_conv *c, struct steno_error *err)
-{
-        const struct fs *fs = &l->scratch->fs;
-        char project[PLAIN_NAME_MAX + 1], id[PLAIN_NAME_MAX + 1], path[3 * PLAIN_NAME_MAX];
-        int root = open_root(l->scratch, err);
-        if (root < 0)
-                return root;
-        if (id_file_name(str_of(c->project), project) || id_file_name(str_of(c->id), id)) {
-                fs->close(fs, root);
-                return error_nomem(err);
-        }
-        snprintf(path, sizeof path, "projects/%s/conversations/%s", project, id);
-        int dir = fs->open(fs, root, path, O_RDONLY | O_DIRECTORY, 0);
-        fs->close(fs, root);
-        return dir < 0 ? error_sys(err, dir, "opening the copy of a conversation") : dir;
-}
-
 /* The files of its seal; {NULL} where there is none. */
 struct seal_files {
         struct str leaves;
@@ -152,7 +135,7 @@ static int read_files(
         } const files[] = {{"seal/leaves", &f->leaves}, {"seal/checkpoints", &f->notes},
             {"seal/purged", &f->purged}};
         *f = (struct seal_files){0};
-        int dir = open_folder(l, c, err), sys = 0;
+        int dir = pg_layout_folder(l, c, err), sys = 0;
         if (dir < 0)
                 return dir;
         for (size_t i = 0; sys == 0 && i < sizeof files / sizeof *files; i++) {
