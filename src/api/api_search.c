@@ -187,7 +187,7 @@ static bool is_ascii(const struct word *w)
 }
 
 /* Where every term is one word of ASCII, which is how most people search, none of the text has to
- * be split but what is around a match: nothing else is folded to ASCII. */
+ * be split but what is around a match: nothing else becomes ASCII when it is compared. */
 static int make_finders(struct query *q)
 {
         for (size_t i = 0; i < q->count; i++)

@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "base/casefold.h"
+#include "base/composed.h"
 
 enum kind { SPACE, LETTER, ALONE };
 
@@ -56,15 +57,63 @@ static size_t encode(uint32_t c, char *out)
         return n;
 }
 
-/* A character of `n` bytes as it is compared; how many bytes that takes, at most 4. */
-static size_t fold(uint32_t c, const unsigned char *p, size_t n, char *out)
+/* A character with those that join it, as it is compared. */
+struct cluster {
+        size_t bytes; /* in the text */
+        enum kind kind;
+        size_t n;
+        char folded[4 * COMPOSED_ROOM];
+};
+
+/* A character that stands alone, of `n` bytes. */
+static void take_one(struct cluster *k, uint32_t c, const unsigned char *p, size_t n)
 {
         uint32_t folded = casefold(c);
-        if (folded != c && (c < 0x80) == (n == 1))
-                return encode(folded, out);
+        k->bytes = n;
+        k->kind = kind_of(c);
+        if (folded != c && (c < 0x80) == (n == 1)) {
+                k->n = encode(folded, k->folded);
+                return;
+        }
+        k->n = n;
         for (size_t i = 0; i < n; i++)
-                out[i] = (char)p[i];
-        return n;
+                k->folded[i] = (char)p[i];
+}
+
+/* Is the next character one that joins the one before it? None below U+0300 does. */
+static bool is_joined(const unsigned char *p, size_t left)
+{
+        size_t step;
+        return left && p[0] >= 0xCC && composed_is_care(decode(p, left, &step));
+}
+
+/* The same of one that has others with it, in the one spelling of all that look the same. */
+static void take_joined(struct cluster *k, const unsigned char *p, size_t left)
+{
+        uint32_t c[COMPOSED_ROOM];
+        size_t n = 0, step;
+        k->bytes = k->n = 0;
+        do {
+                c[n++] = decode(p + k->bytes, left - k->bytes, &step);
+                k->bytes += step;
+        } while (n < COMPOSED_MAX && is_joined(p + k->bytes, left - k->bytes));
+        n = composed(c, n);
+        k->kind = composed_is_mark(c[0]) ? SPACE : kind_of(c[0]);
+        for (size_t i = 0; i < n; i++)
+                k->n += encode(casefold(c[i]), k->folded + k->n);
+}
+
+/* A mark behind ASCII that is in no word, or behind what is not UTF-8, joins nothing: a text may be
+ * split there. */
+static void take(struct cluster *k, const unsigned char *p, size_t left)
+{
+        size_t step;
+        uint32_t c = decode(p, left, &step);
+        bool alone = (c < 0x300 || !composed_is_care(c)) && !is_joined(p + step, left - step);
+        if (alone || (c < 0x80 && kind_of(c) == SPACE) || c == 0xFFFD)
+                take_one(k, c, p, step);
+        else
+                take_joined(k, p, left);
 }
 
 /* Long runs with digits and letters of both cases in turns are data. */
@@ -84,31 +133,25 @@ static bool is_data(const char *p, size_t n)
 bool words_next(struct words *w, struct word *out)
 {
         const unsigned char *p = (const unsigned char *)w->text.p;
-        size_t n = w->text.n, at = w->at, step;
-        enum kind kind = SPACE;
-        uint32_t c = 0;
-        while (at < n) {
-                c = decode(p + at, n - at, &step);
-                kind = kind_of(c);
-                if (kind != SPACE)
+        size_t n = w->text.n, at = w->at;
+        struct cluster k = {.kind = SPACE};
+        for (; at < n; at += k.bytes) {
+                take(&k, p + at, n - at);
+                if (k.kind != SPACE)
                         break;
-                at += step;
         }
+        enum kind kind = k.kind;
         out->from = at;
         out->n = 0;
         bool fits = true;
-        while (at < n) {
-                char bytes[4];
-                c = decode(p + at, n - at, &step);
-                if (kind_of(c) != kind)
+        while (at < n && k.kind == kind) {
+                fits = fits && out->n + k.n <= WORD_MAX;
+                for (size_t i = 0; fits && i < k.n; i++)
+                        out->folded[out->n++] = k.folded[i];
+                at += k.bytes;
+                if (kind == ALONE || at == n)
                         break;
-                size_t k = fold(c, p + at, step, bytes);
-                fits = fits && out->n + k <= WORD_MAX;
-                for (size_t i = 0; fits && i < k; i++)
-                        out->folded[out->n++] = bytes[i];
-                at += step;
-                if (kind == ALONE)
-                        break;
+                take(&k, p + at, n - at);
         }
         out->end = w->at = at;
         if (!fits || is_data(w->text.p + out->from, at - out->from))

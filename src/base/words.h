@@ -1,10 +1,11 @@
 /*
  * words.h - the words of a text, as search sees them.
  *
- * A word is a run of letters, digits and `_` without their case (casefold.h). A character of a
- * script that is written without spaces (Chinese, Japanese, Korean) is a word of its own. Runs of
- * more than WORD_MAX bytes, and those that look like base64 or hashes, are not words: nobody looks
- * for them, and they would be most of an index.
+ * A word is a run of letters, digits and `_` without their case (casefold.h), in one spelling for
+ * all that look the same (composed.h). A character of a script that is written without spaces
+ * (Chinese, Japanese, Korean) is a word of its own. Runs of more than WORD_MAX bytes, and those
+ * that look like base64 or hashes, are not words: nobody looks for them, and they would be most of
+ * an index.
  *
  * Everything that indexes or searches splits texts here, so that what was indexed is what is looked
  * for. Who changes what a word is makes older indexes void: VERSION in store/search/search.c and

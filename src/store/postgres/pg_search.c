@@ -18,7 +18,7 @@
 #define PAGE 200
 /* Added to the generation of a conversation in `indexed`, so that an index that was made by other
  * rules of what a word is counts as one of another generation, and is made anew. */
-#define WORDS (UINT64_C(1) << 48)
+#define WORDS (UINT64_C(2) << 48)
 
 static struct pg_store *of(const struct backend_store *store)
 {

@@ -21,8 +21,10 @@
 #define OUTPUTS ((int64_t)1 << 40)
 #define BUSY_MS 10000
 /* 2: what failures say is indexed; 3: every tool of a message; 4: outputs know whether they are
- * indexed in part, and case is folded in all scripts */
-#define VERSION 4
+ * indexed in part, and case is folded in all scripts; 5: NFC and NFD are the same word */
+#define VERSION 5
+#define TEXT(macro) TEXT_OF(macro)
+#define TEXT_OF(text) #text
 #define SHARDS_MAX 4096
 #define PLACE_BITS 44 /* of a row; the rest is the shard */
 
@@ -183,7 +185,7 @@ static int open_db(
                 if (rc == 0)
                         rc = run(*out, SCHEMA, err);
                 if (rc == 0)
-                        rc = run(*out, "PRAGMA user_version=4; COMMIT", err);
+                        rc = run(*out, "PRAGMA user_version=" TEXT(VERSION) "; COMMIT", err);
         }
         if (rc == 0 && number_of(*out, "PRAGMA user_version") != VERSION)
                 rc = error_set(err, STENO_ECORRUPT, "the index of words has another version");
