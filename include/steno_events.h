@@ -34,6 +34,8 @@
             "the call waits for permission or was decided: state is pending, allowed or denied, "  \
             "approval is the hash of the exact call; limits (seconds, outputBytes, memoryBytes, "  \
             "cpuSeconds) and environment (names of variables) are what a pending one will have")   \
+        ROW(TOOL_CALL_RUNNING, "tool_call_running", 1, "toolCallId, toolName, invokedAt",          \
+            "the tool begins to run; until then a call waits for its turn or for permission")      \
         ROW(TOOL_CALL_COMPLETE, "tool_call_complete", 1,                                           \
             "toolCallId, toolName, serverName?, state, content, ref?, exitCode?, duration, "       \
             "resultId",                                                                            \

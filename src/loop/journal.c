@@ -74,13 +74,19 @@ void journal_event_begin(
         begin(e, j, message_id);
 }
 
+/* That a tool begins stands in the dispatch before it as well, which is synced. */
+static int durability_of(enum steno_event type)
+{
+        return type == STENO_EVENT_TOOL_CALL_RUNNING ? STENO_PROCESS : STENO_FULL;
+}
+
 int journal_event_end(struct event *e, struct journal *j)
 {
         jsonw_object_end(&e->w);
         pthread_mutex_lock(&j->lock);
         int rc = flush_locked(j);
         if (rc == 0)
-                rc = store(j, e->type, &e->data, STENO_FULL);
+                rc = store(j, e->type, &e->data, durability_of(e->type));
         pthread_mutex_unlock(&j->lock);
         buf_release(&e->data);
         return rc;

@@ -2,9 +2,10 @@
  * journal.h - the loop's events: written to the run's log, then told to whoever listens.
  *
  * Pieces of text are merged over at most JOURNAL_MERGE_MS and written with `process` durability;
- * every other event is synced first, and pending text goes out before it, so that the order in
- * the log is the order in which things happened. A write that fails is remembered: from then on
- * nothing is told, because nothing would be stored (journal_check).
+ * every other event is synced first (but for the beginning of a tool, which the synced dispatch
+ * before it says as well). Pending text goes out before it, so that the order in the log is the
+ * order in which things happened. A write that fails is remembered: from then on nothing is told,
+ * because nothing would be stored (journal_check).
  *
  * Events may come from any thread; listeners are called one at a time, in the order of seq.
  */

@@ -304,6 +304,18 @@ static int begin_output(struct work *w, struct slot *s, struct steno_error *err)
         return steno_output_begin(w->c->opt.conv, &opt, &s->output, err);
 }
 
+static int tell_running(struct work *w, struct slot *s, struct steno_error *err)
+{
+        struct journal *j = &w->c->journal;
+        struct event e;
+        journal_event_begin(&e, j, STENO_EVENT_TOOL_CALL_RUNNING, w->c->message_id);
+        jsonw_field_cstr(&e.w, "toolCallId", s->call->id);
+        jsonw_field_cstr(&e.w, "toolName", s->tool->name);
+        jsonw_field_cstr(&e.w, "invokedAt", s->invoked_at);
+        journal_event_end(&e, j);
+        return journal_check(j, err);
+}
+
 static int start(struct work *w, struct slot *s, struct steno_error *err)
 {
         struct loop *c = w->c;
@@ -317,6 +329,9 @@ static int start(struct work *w, struct slot *s, struct steno_error *err)
         const struct env *env = env_real();
         s->started = time_monotonic_ms();
         time_format(env->now(env), s->invoked_at);
+        rc = tell_running(w, s, err);
+        if (rc)
+                return rc;
         struct job_plan plan = {
             .tool = s->tool,
             .id = s->call->id,

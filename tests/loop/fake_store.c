@@ -583,7 +583,8 @@ int steno_run_event(struct steno_run *run, const char *type, const char *data, s
                 return error_set(err, STENO_EINVAL, "event %s is not JSON", type);
         if (strcmp(type, "request") == 0) /* where the model is asked is seen elsewhere */
                 return add_event(run, type, data, n);
-        bool delta = strcmp(type, "message") == 0 || strcmp(type, "thinking") == 0;
+        bool delta = strcmp(type, "message") == 0 || strcmp(type, "thinking") == 0 ||
+                     strcmp(type, "tool_call_running") == 0;
         fake_trace("event %s%s", type,
             delta == (durability == STENO_PROCESS) ? "" : " with the wrong durability");
         add_event(run, type, data, n);

@@ -226,6 +226,7 @@ static void order(void **state)
                                                "told assistant\n"
                                                "event tool_call_start\n"
                                                "dispatch 1 c1 echo {\"a\": 1}\n"
+                                               "event tool_call_running\n"
                                                "tool c1\n"
                                                "event tool_call_step\n"
                                                "outcome 1 c1\n"
@@ -283,13 +284,18 @@ static void serial(void **state)
         struct world w;
         world_init(&w, SCRIPT(ONE(CALL("a", "echo", "{}") "," CALL(
                            "b", "nap", "{\"ms\":20}") "," CALL("c", "echo", "{}")) "," SAY("ok")));
-        fake_trace_without("event");
         fake_trace_without("told");
+        fake_trace_without("event tool_call_step");
+        fake_trace_without("event tool_call_complete");
         assert_int_equal(world_run(&w), 0);
         assert_true(has(fake_trace_text(),
-            "dispatch 1 a echo {}\ntool a\noutcome 1 a\nappend tool a\n"
-            "dispatch 1 b nap {\"ms\":20}\ntool b\noutcome 1 b\nappend tool b\n"
-            "dispatch 1 c echo {}\ntool c\noutcome 1 c\nappend tool c\n"));
+            "event tool_call_start\nevent tool_call_start\nevent tool_call_start\n"
+            "dispatch 1 a echo {}\nevent tool_call_running\ntool a\noutcome 1 a\nappend tool a\n"
+            "dispatch 1 b nap {\"ms\":20}\nevent tool_call_running\ntool b\noutcome 1 b\n"
+            "append tool b\ndispatch 1 c echo {}\nevent tool_call_running\ntool c\noutcome 1 c\n"
+            "append tool c\n"));
+        assert_true(has(fake_event("tool_call_running", 1),
+            "\"toolCallId\":\"b\",\"toolName\":\"nap\",\"invokedAt\":"));
         world_end(&w);
 }
 

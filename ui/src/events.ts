@@ -8,6 +8,7 @@ export type EventName =
   | "tool_call_start"
   | "tool_call_step"
   | "tool_call_approval"
+  | "tool_call_running"
   | "tool_call_complete"
   | "tool_call_error"
   | "final_message"
