@@ -382,7 +382,7 @@ static int take_direction(
 static int take_options(const struct json *args, struct grep_options *opt, struct buf *pattern,
     struct buf *said, struct steno_error *err)
 {
-        uint64_t results, context;
+        uint64_t results, context, spread;
         bool given = json_string(args, json_get(args, 0, "pattern"), pattern, NULL);
         if (pattern->failed)
                 return error_set(
@@ -395,8 +395,12 @@ static int take_options(const struct json *args, struct grep_options *opt, struc
         if (rc == 0)
                 rc = context_number(args, "context_lines",
                     (struct context_range){0, 0, CONTEXT_GREP_CONTEXT_MAX}, said, &context, err);
+        if (rc == 0)
+                rc = context_number(args, "spread", (struct context_range){0, 0, GREP_SPREAD_MAX},
+                    said, &spread, err);
         if (rc)
                 return rc;
+        opt->spread = (uint32_t)spread;
         opt->pattern = buf_str(pattern);
         opt->case_sensitive = json_bool(args, json_get(args, 0, "case_sensitive"), false);
         opt->max_results = (uint32_t)results;
@@ -422,6 +426,17 @@ static int search(struct context_file *f, const struct grep_options *opt, struct
         }
         map_close(&map);
         return rc;
+}
+
+/* Of the first match in each part of the output, so that a reader can draw where all of them are.
+ */
+static void put_spread(struct jsonw *w, const struct grep_result *r)
+{
+        jsonw_key(w, "spread");
+        jsonw_array(w);
+        for (size_t i = 0; i < r->spread_count; i++)
+                jsonw_u64(w, r->spread[i]);
+        jsonw_array_end(w);
 }
 
 int context_grep(const struct context_shelf *shelf, const struct json *args,
@@ -457,6 +472,8 @@ int context_grep(const struct context_shelf *shelf, const struct json *args,
                 jsonw_field_bool(&w, "truncated", result.truncated);
                 if (result.next_line)
                         jsonw_field_u64(&w, "next_line", result.next_line);
+                if (opt.spread)
+                        put_spread(&w, &result);
                 if (result.narrowed)
                         buf_printf(&said,
                             "%slines around a match were left out to keep the answer "

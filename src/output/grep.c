@@ -110,7 +110,7 @@ static size_t fit_match(struct grep_search *s, struct grep_match *m, struct grep
 static void count_lines(struct grep_search *s, uint64_t to)
 {
         const struct grep_text *t = &s->text;
-        if (!s->full && to > s->counted)
+        if ((!s->full || s->opt->spread) && to > s->counted)
                 s->line += lines_count(
                     t->source->map ? t->source->map->p + s->counted : t->p + (s->counted - t->at),
                     (size_t)(to - s->counted));
@@ -143,9 +143,23 @@ static bool is_wanted(struct grep_search *s)
         return s->within++ >= s->skip && !s->only_counts && s->out->count < s->max_results;
 }
 
+/* Where in the whole text matches are, however many. */
+static void spread(struct grep_search *s, uint64_t at)
+{
+        struct grep_result *r = s->out;
+        uint64_t part = at * s->opt->spread / s->text.source->file.size;
+        if (s->only_counts || (r->spread_count && part == s->part))
+                return;
+        count_lines(s, at);
+        s->part = part;
+        r->spread[r->spread_count++] = s->line;
+}
+
 int grep_collect(struct grep_search *s, const struct grep_hit *hit)
 {
         s->out->total_matches++;
+        if (s->opt->spread)
+                spread(s, hit->from);
         if (s->full)
                 return 0;
         count_lines(s, hit->from);

@@ -31,6 +31,7 @@
 #define GREP_PATTERN_MAX 8192         /* bytes of a pattern */
 #define GREP_LONG_SUBJECT (64 * 1024) /* a longer line is searched in windows */
 #define GREP_RATE_FLOOR (32u << 20)   /* bytes a second that count as progress */
+#define GREP_SPREAD_MAX 256           /* parts of a text in which the first match is told */
 
 /* Which libraries search. The answers are the same; for tests, and for whoever looks for a fault.
  */
@@ -53,6 +54,8 @@ struct grep_options {
                                    match alone loses lines around it until it fits */
         uint64_t from_line;     /* only matches from this line on, or up to it; 0: all */
         bool backward;          /* the last ones up to from_line, instead of the first from it on */
+        uint32_t spread;        /* the text as so many parts of equal size: the line of the first
+                                   match in each is told, at most GREP_SPREAD_MAX; 0: none is */
         steno_progress progress; /* told of the bytes that were searched, after each block; non-zero
                                     ends it with STENO_EINTERRUPTED. May be NULL */
         void *progress_ctx;
@@ -81,11 +84,13 @@ struct grep_match {
 struct grep_result {
         struct grep_match *matches;
         size_t count;
-        uint64_t total_matches;    /* matching lines of the whole text */
-        uint64_t matches_before;   /* matching lines before the first of `matches` */
-        bool truncated;            /* there are more in the direction of the search */
-        uint64_t next_line;        /* from_line for those; 0: there are none */
-        bool narrowed;             /* lines around a match were left out */
+        uint64_t total_matches;           /* matching lines of the whole text */
+        uint64_t matches_before;          /* matching lines before the first of `matches` */
+        bool truncated;                   /* there are more in the direction of the search */
+        uint64_t next_line;               /* from_line for those; 0: there are none */
+        bool narrowed;                    /* lines around a match were left out */
+        uint64_t spread[GREP_SPREAD_MAX]; /* lines, in order */
+        size_t spread_count;
         struct grep_line *context; /* storage of before and after */
         struct arena shown;        /* and of the texts */
 };

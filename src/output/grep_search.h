@@ -53,6 +53,7 @@ struct grep_search {
         uint64_t skip;    /* so many of them come before those that are collected */
         uint64_t counted; /* line feeds before this offset are in `line` */
         uint64_t line;
+        uint64_t part; /* of the last line in out->spread */
         struct steno_error *err;
 };
 

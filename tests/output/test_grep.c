@@ -10,9 +10,11 @@
 
 /* ---- against the plain way ---- */
 
-/* Numbers of matching lines, each tried alone; false for a bad pattern. Compiled, because the
+/* Numbers of matching lines, each tried alone, and of the first in each part of the text; false for
+ * a bad pattern. Compiled, because the
  * interpreter takes a bad byte in UTF-8 for the end of the subject (\z matches before it). */
-static bool naive(struct str text, const struct grep_options *o, struct buf *out)
+static bool naive(
+    struct str text, const struct grep_options *o, struct buf *out, struct buf *spread)
 {
         int code;
         PCRE2_SIZE at;
@@ -32,14 +34,19 @@ static bool naive(struct str text, const struct grep_options *o, struct buf *out
         if (references == 0)
                 pcre2_jit_compile(re, PCRE2_JIT_COMPLETE);
         pcre2_match_data *data = pcre2_match_data_create(1, NULL);
-        uint64_t number = 1;
+        uint64_t number = 1, part = UINT64_MAX;
+        spread->n = 0;
         for (size_t from = 0; from < text.n; number++) {
                 const char *nl = memchr(text.p + from, '\n', text.n - from);
                 size_t to = nl ? (size_t)(nl - text.p) : text.n;
                 size_t n = to - from;
                 n -= n && text.p[to - 1] == '\r';
-                if (pcre2_match(re, (PCRE2_SPTR)text.p + from, n, 0, 0, data, NULL) >= 0)
+                if (pcre2_match(re, (PCRE2_SPTR)text.p + from, n, 0, 0, data, NULL) >= 0) {
                         buf_printf(out, "%llu ", (unsigned long long)number);
+                        if (o->spread && from * o->spread / text.n != part)
+                                buf_printf(spread, "%llu ", (unsigned long long)number);
+                        part = o->spread ? from * o->spread / text.n : 0;
+                }
                 from = to + 1;
         }
         pcre2_match_data_free(data);
@@ -93,13 +100,14 @@ static void lines_of(const struct grep_result *r, struct buf *out)
 static void it_finds_what_the_engine_finds_line_by_line(void **state)
 {
         struct seed s = seed_start();
-        struct buf text, pattern, want, got;
+        struct buf text, pattern, want, wide, got;
         int matched = 0;
         int costly = 0;
         (void)state;
         buf_init(&text, 0);
         buf_init(&pattern, 0);
         buf_init(&want, 0);
+        buf_init(&wide, 0);
         buf_init(&got, 0);
         /* Hyperscan takes a millisecond for each pattern. */
         int rounds = seed_rounds(PLAY_ENGINES == GREP_WITH_SIEVE ? 4000 : 40000);
@@ -114,8 +122,15 @@ static void it_finds_what_the_engine_finds_line_by_line(void **state)
                 struct grep_options o = {.pattern = buf_str(&pattern),
                     .utf8 = seed_below(&s, 2),
                     .case_sensitive = seed_below(&s, 2),
-                    .max_results = 1000};
-                bool legal = naive(buf_str(&text), &o, &want);
+                    .max_results = 1000,
+                    .spread = (uint32_t)seed_below(&s, 20)};
+                bool few = o.spread % 2;
+                if (few) {
+                        o.max_results = 1;
+                        o.backward = o.spread % 3 == 0;
+                        o.from_line = o.backward ? 5 : 0;
+                }
+                bool legal = naive(buf_str(&text), &o, &want, &wide);
                 int rc =
                     play_grep_blocks(buf_str(&text), (size_t)seed_below(&s, 500), &o, &r, NULL);
                 /* Chance makes catastrophic patterns too. */
@@ -127,15 +142,22 @@ static void it_finds_what_the_engine_finds_line_by_line(void **state)
                 if (rc < 0)
                         continue;
                 lines_of(&r, &got);
-                if (r.count < 1000 && strcmp(buf_cstr(&want), buf_cstr(&got)) != 0)
+                if (!few && r.count < 1000 && strcmp(buf_cstr(&want), buf_cstr(&got)) != 0)
                         fail_msg("pattern %s utf8 %d case %d of %zu bytes: lines %s, not %s",
                             buf_cstr(&pattern), o.utf8, o.case_sensitive, text.n, got.p, want.p);
+                buf_clear(&got);
+                for (size_t k = 0; k < r.spread_count; k++)
+                        buf_printf(&got, "%llu ", (unsigned long long)r.spread[k]);
+                if (strcmp(buf_cstr(&wide), buf_cstr(&got)) != 0)
+                        fail_msg("pattern %s in %u parts of %zu bytes: first lines %s, not %s",
+                            buf_cstr(&pattern), o.spread, text.n, got.p, wide.p);
                 matched += r.count > 0;
                 grep_release(&r);
         }
         assert_true(matched > rounds / 4);
         assert_true(costly <= 1 + rounds / 1000);
         buf_release(&got);
+        buf_release(&wide);
         buf_release(&want);
         buf_release(&pattern);
         buf_release(&text);

@@ -84,7 +84,7 @@ void own_context_grep(struct request *r)
         static const struct argument ARGS[] = {{"pattern", "pattern", TEXT},
             {"max_results", "max_results", NUMBER}, {"context_lines", "context_lines", NUMBER},
             {"case_sensitive", "case_sensitive", FLAG}, {"from_line", "from_line", NUMBER},
-            {"direction", "direction", TEXT}, {NULL, NULL, TEXT}};
+            {"direction", "direction", TEXT}, {"spread", "spread", NUMBER}, {NULL, NULL, TEXT}};
         run_operation(r, "grep", r->params[1].p, ARGS);
 }
 
