@@ -17,6 +17,7 @@
 #include "base/grow.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/text.h"
 #include "base/words.h"
 #include "output/finder.h"
 #include "output/grep_engine.h"
@@ -556,6 +557,43 @@ static size_t needed(const struct query *q)
         return n;
 }
 
+/* At most SNIPPET bytes of a line, in whole characters. */
+static struct str beginning(struct str line)
+{
+        size_t n = line.n < SNIPPET ? line.n : text_floor(line.p, line.n, SNIPPET);
+        return str_span(line.p, n);
+}
+
+/* The line that the block's byte `at` stands in, as far as the block has it. */
+static struct span line_around(struct str text, size_t at)
+{
+        const char *nl = memrchr(text.p, '\n', at);
+        const char *end = memchr(text.p + at, '\n', text.n - at);
+        return (struct span){
+            nl ? (size_t)(nl - text.p) + 1 : 0, end ? (size_t)(end - text.p) : text.n};
+}
+
+/* Where in its line of an output a match is, in bytes from 1, and the lines above and below it. */
+static void put_place(struct jsonw *w, struct answer *a, const struct search_hit *h,
+    struct str text, size_t first, uint64_t line)
+{
+        struct span here = line_around(text, first);
+        uint64_t begin = h->at + here.from;
+        if (here.from == 0 && h->at)
+                begin = api_search_source_line(&a->source, line);
+        jsonw_field_u64(w, "column", h->at + first - begin + 1);
+        if (here.from) {
+                struct span above = line_around(text, here.from - 1);
+                jsonw_field_str(
+                    w, "before", beginning(str_span(text.p + above.from, above.end - above.from)));
+        }
+        if (here.end + 1 < text.n) {
+                struct span below = line_around(text, here.end + 1);
+                jsonw_field_str(
+                    w, "after", beginning(str_span(text.p + below.from, below.end - below.from)));
+        }
+}
+
 static int put_item(
     struct answer *a, const struct search_hit *h, const struct looked *l, const struct matched *m)
 {
@@ -584,9 +622,11 @@ static int put_item(
         put_tools(&w, tools);
         if (h->error)
                 jsonw_field_bool(&w, "error", true);
-        if (*h->ref)
-                jsonw_field_cstr(&w, "ref", h->ref);
         jsonw_field_u64(&w, "line", line);
+        if (*h->ref) {
+                jsonw_field_cstr(&w, "ref", h->ref);
+                put_place(&w, a, h, text, first, line);
+        }
         jsonw_field_u64(&w, "offset", h->at + first);
         jsonw_field_str(&w, "snippet", str_span(text.p + s.from, s.end - s.from));
         jsonw_key(&w, "matches");

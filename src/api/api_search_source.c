@@ -149,18 +149,38 @@ static int read_opened(void *ctx, uint64_t at, void *p, size_t n, struct steno_e
                                  : error_set(err, STENO_EIO, "it is cut off");
 }
 
-/* The output's index of lines saves reading all of it. */
+/* The output's index of lines, which saves reading all of it. NULL: there is none. *bytes is freed
+ * by the caller. */
+static const struct lines_index *lines_of(
+    struct api_search_source *s, struct lines_index *x, char **bytes)
+{
+        size_t n = 0;
+        *bytes = NULL;
+        if (backend_artifact_lines(s->conv->backend, &s->output, bytes, &n, NULL))
+                n = 0;
+        return n && lines_index_open(x, *bytes, n, s->output_size) ? x : NULL;
+}
+
 uint64_t api_search_source_feeds(struct api_search_source *s, uint64_t at)
 {
         struct lines_index x;
         struct lines_file file = {read_opened, s->reader, s->output_size};
-        char *index = NULL;
-        size_t n = 0;
+        char *bytes;
         uint64_t line = 1;
-        if (backend_artifact_lines(s->conv->backend, &s->output, &index, &n, NULL))
-                n = 0;
-        bool known = n && lines_index_open(&x, index, n, s->output_size);
-        lines_at(&file, known ? &x : NULL, at < s->output_size ? at : s->output_size, &line, NULL);
-        free(index);
+        lines_at(
+            &file, lines_of(s, &x, &bytes), at < s->output_size ? at : s->output_size, &line, NULL);
+        free(bytes);
         return line - 1;
+}
+
+uint64_t api_search_source_line(struct api_search_source *s, uint64_t line)
+{
+        struct lines_index x;
+        struct lines_file file = {read_opened, s->reader, s->output_size};
+        char *bytes;
+        uint64_t at = 0;
+        bool found;
+        lines_seek(&file, lines_of(s, &x, &bytes), line, &at, &found, NULL);
+        free(bytes);
+        return at;
 }
