@@ -157,11 +157,9 @@ static int tell_result(struct telling *t, json_ref m, struct str call, json_ref 
         return t->to->result ? t->to->result(t->to->ctx, &r) : 0;
 }
 
-static int tell_tool(struct telling *t, json_ref m)
+static int tell_tool(struct telling *t, json_ref m, bool failed)
 {
         const struct json *j = &t->j;
-        bool failed = t->error || json_bool(j, json_get(j, m, "isError"), false) ||
-                      json_bool(j, json_get(j, m, "is_error"), false);
         return tell_result(
             t, m, text_of(t, json_get(j, m, "tool_call_id")), json_get(j, m, "content"), failed);
 }
@@ -262,7 +260,13 @@ static int tell_one(struct telling *t, json_ref m)
         const struct json *j = &t->j;
         json_ref role = json_get(j, m, "role");
         if (json_is(j, role, "tool"))
-                return tell_tool(t, m);
+                return tell_tool(t, m,
+                    t->error || json_bool(j, json_get(j, m, "isError"), false) ||
+                        json_bool(j, json_get(j, m, "is_error"), false));
+        json_ref result =
+            json_is(j, json_get(j, m, "type"), "tool") ? json_get(j, m, "data") : JSON_NONE;
+        if (result != JSON_NONE)
+                return tell_tool(t, result, json_is(j, json_get(j, result, "status"), "error"));
         for (size_t i = 0; i < sizeof ROLES / sizeof *ROLES; i++)
                 if (json_is(j, role, ROLES[i]))
                         return tell_message(t, m, ROLES[i]);
@@ -277,7 +281,11 @@ static int load(struct telling *t, char **text, size_t *n, struct steno_error *e
                 return steno_record_message(r, text, n, err);
         bool answers = json_count(&t->about, json_get(&t->about, 0, "answers")) > 0;
         bool calls = json_count(&t->about, json_get(&t->about, 0, "calls")) > 0;
-        return steno_record_as(r, answers && !calls ? "openai" : "chat", text, n, err);
+        /* Of several results the mark on the record does not say which of them failed; this format
+         * does, and has their ids as they are. */
+        const char *results =
+            strcmp(steno_record_format(r), "langchain") == 0 ? "openai" : "langchain";
+        return steno_record_as(r, answers && !calls ? results : "chat", text, n, err);
 }
 
 /* Replies in other formats are looked at as they were stored, too. *text lives as long as t->own.
