@@ -4,9 +4,9 @@ import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { ask, send } from "./api";
 import { approvals } from "./approvals";
-import { ago, clock, plural } from "./format";
+import { ago, clock, count, plural } from "./format";
 import { Glyph, StateIcon } from "./icons";
-import { behind, filter, items, MOST, more, only, problem, refreshList, shown, STEP, strangers, titleOf, type Item } from "./list";
+import { behind, counts, filter, items, MOST, more, only, problem, refreshList, shown, STEP, strangers, titleOf, worst, type Item } from "./list";
 import { go, hrefOf, route } from "./route";
 import { useRoving } from "./roving";
 import { Strip } from "./Strip";
@@ -43,7 +43,7 @@ export function Sidebar() {
       <a class="button" href={hrefOf({ view: "new", id: "" })} data-act="new" aria-label="New conversation" title="New conversation"><Glyph name="plus" /></a>
     </div>
     <div class="chips" role="group" aria-label="Show only">{CHIPS.map(([k, words]) => <button key={k} type="button" aria-pressed={only.value === k} data-only={k || "all"} title={words}
-      onClick={() => { only.value = k; shown.value = STEP; void refreshList(); }}>{k === "" ? words : <><StateIcon status={k} /><span class="hidden">{words}</span>{k === "waiting" && approvals.value.length ? <b>{approvals.value.length}</b> : null}</>}</button>)}</div>
+      onClick={() => { only.value = k; shown.value = STEP; void refreshList(); }}>{k === "" ? words : <><StateIcon status={k} /><span class="hidden">{words}</span><Count of={k} /></>}</button>)}</div>
     {problem.value && <p class="problem" role="alert">{problem}</p>}
     <div class="list" tabIndex={-1}>
       {behind.value && <p class="edge" role="status">Catching up: this list may be out of date.</p>}
@@ -61,8 +61,12 @@ export function Sidebar() {
   </nav>;
 }
 
+function Count({ of: k }: { of: "waiting" | "running" | "error" }) {
+  const n = k === "waiting" ? approvals.value.length : counts.value[k];
+  return n ? <b>{count(n)}{k === "error" && counts.value.more}</b> : null;
+}
+
 const When = ({ at }: { at: string }) => <span title={`${clock(at)} (${at})`}>{ago(at)}</span>;
-const worst = (i: Item) => (i.state === "waiting" ? "waiting" : i.state === "running" ? "running" : i.failed ? "error" : "done");
 
 function Entry({ item: i, current }: { item: Item; current: boolean }) {
   const renaming = useSignal(false);

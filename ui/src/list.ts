@@ -21,6 +21,8 @@ export const shown = signal(STEP);
 export const filter = signal("");
 export const only = signal<"" | "error" | "running" | "waiting">("");
 export const problem = signal("");
+// How many of those that are listed run, and how many have failed.
+export const counts = signal<{ running: number; error: number; more: string }>({ running: 0, error: 0, more: "" });
 
 // tool:, model:, after:, before: and is: narrow the list; all other words are looked for in titles.
 export function queryOf(words: string): URLSearchParams {
@@ -64,6 +66,7 @@ export async function refreshList() {
       if (got.some((i) => i.whole === false)) setTimeout(listSoon, 1000);
     }
     more.value = !!cursor;
+    if (!only.peek()) counts.value = { running: got.filter((i) => i.state === "running").length, error: got.filter((i) => i.failed).length, more: cursor ? "+" : "" };
     behind.value = late;
     if (late) setTimeout(listSoon, 500);
     problem.value = "";
@@ -89,6 +92,8 @@ const says = (s: string | undefined): s is string => typeof s === "string" && /[
 export const titleOf = (i: { title?: string; first?: string; createdAt?: string }) =>
   (says(i.title) ? i.title : says(i.first) ? cutWords(i.first) : `Untitled${i.createdAt ? `, ${clock(i.createdAt)}` : ""}`);
 const cutWords = (s: string) => { const t = [...s.trim().replace(/\s+/g, " ")]; return t.length > 60 ? `${t.slice(0, 60).join("").trimEnd()}…` : t.join(""); };
+
+export const worst = (i: Item) => (i.state === "waiting" ? "waiting" : i.state === "running" ? "running" : i.failed ? "error" : "done");
 
 // The same of any conversation: one that the list does not have is asked for once.
 const names = signal(new Map<string, string>());

@@ -147,8 +147,8 @@ static bool in_time(const struct json *j, json_ref item, const struct own_filter
 
 static bool has_state(const struct own_filter *f, enum runner_state state)
 {
-        if (f->is && strcmp(f->is, "running") == 0 && state == RUNNER_IDLE)
-                return false;
+        if (f->is && strcmp(f->is, "running") == 0)
+                return state == RUNNER_RUNNING;
         return !f->is || strcmp(f->is, "waiting") != 0 || state == RUNNER_WAITING;
 }
 
