@@ -56,8 +56,8 @@ function sizeOf(c: Call): { all: number; kept: number } | null {
   return { all, kept: text.startsWith(STUB) ? Math.max(0, all - shown) : 0 };
 }
 
-const Took = ({ call: c }: { call: Call }) => {
-  const took = c.duration ?? (c.status === "running" && c.startedAt ? Math.max(0, now.value - c.startedAt) : undefined);
+const Took = ({ call: c, skew }: { call: Call; skew: number }) => {
+  const took = c.duration ?? (c.status === "running" && c.startedAt ? Math.max(0, now.value + skew - c.startedAt) : undefined);
   return took === undefined ? null : <span class="took" title={`${count(Math.round(took))} ms`}>{duration(took)}</span>;
 };
 
@@ -76,7 +76,7 @@ export function Tool({ call: c, conversation, rowKey, seq, slow }: { call: Call;
       <span class="tool-figures">
         {c.exitCode !== undefined && c.exitCode !== 0 && <span class="bad">exit {c.exitCode}</span>}
         {c.repair && <span class="flag">repaired</span>}
-        <Took call={c} />
+        <Took call={c} skew={conversation.times.skew.value} />
         {size && <span title={plural(size.all, "byte")}>{bytes(size.all)}</span>}
         {size && size.kept > 0 && <span class="kept" title={`${plural(size.kept, "byte")} kept out of the model's context`}>{bytes(size.kept)} kept out</span>}
       </span>

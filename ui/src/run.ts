@@ -76,7 +76,6 @@ export class Run {
   private take(e: HubEvent) {
     if (e.type === "gone") { this.over.value = "gone"; this.off(); this.told("run_finished"); return; }
     this.apply(e.type as EventName, (e.data ?? {}) as Record<string, unknown>);
-    for (const m of this.made) begin(m.calls);
     this.begun.value = this.made.flatMap((m) => m.calls).filter((c) => c.status === "running").map((c) => c.id).join("\n");
     this.touch();
     if (e.type === "run_finished") this.off();
@@ -98,6 +97,7 @@ export class Run {
         else { c.status = d.state === "denied" ? "denied" : "queued"; delete c.approval; }
         break;
       }
+      case "tool_call_running": { const c = this.call(d); c.status = "running"; c.startedAt = Date.parse(String(d.invokedAt)); break; }
       case "tool_call_complete": this.end(this.call(d), d, false); break;
       case "tool_call_error": this.end(this.call(d), d, true); break;
       case "final_message": if (text) this.message(String(d.messageId)).text = text; break;
@@ -121,18 +121,6 @@ export class Run {
     if (d.ref && typeof d.ref === "object") c.ref = d.ref as Ref;
     delete c.approval;
     this.tell(`${c.name} ${WORDS[c.status].toLowerCase()}${c.exitCode ? `, exit ${c.exitCode}` : ""}`);
-  }
-}
-
-// No event says that a tool has begun. All calls of a reply are decided before the first one starts;
-// then that one is at work, and whichever reports, and the others wait for their turn.
-function begin(calls: Call[]) {
-  let busy = calls.some((c) => c.status === "waiting");
-  for (const c of calls) if (c.status === "queued" || c.status === "running") {
-    const runs = !busy || c.steps.length > 0;
-    busy = true;
-    if (runs && c.status === "queued") c.startedAt = Date.now();
-    c.status = runs ? "running" : "queued";
   }
 }
 
