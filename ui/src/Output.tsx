@@ -66,7 +66,7 @@ function Viewer({ lines, id, refId, name, row }: { lines: Lines; id: string; ref
   const regex = useSignal(true);
   const taking = useSignal("");
   const folded = useSignal(false);
-  const errorCount = useSignal<number | null>(null);
+  const wrongs = useSignal<Found | null>(null); // the lines that say error
   const pattern = useSignal(route.peek().query ?? ""); // what was searched
   const typed = useSignal(pattern.peek());
   const searching = useRef<AbortController | null>(null);
@@ -92,7 +92,8 @@ function Viewer({ lines, id, refId, name, row }: { lines: Lines; id: string; ref
   };
   const mark = (n: number) => {
     const line = Math.max(1, Math.min(Math.trunc(n) || 1, lines.total.peek() || 1));
-    go(here({ line, ...(pattern.peek() && current.peek() ? { query: pattern.peek() } : {}) }), true);
+    const { line: was, column } = route.peek();
+    go(here({ line, ...(was === line && column ? { column } : {}), ...(pattern.peek() && current.peek() ? { query: pattern.peek() } : {}) }), true);
     showLine(line);
   };
   const toEnd = () => {
@@ -143,7 +144,7 @@ function Viewer({ lines, id, refId, name, row }: { lines: Lines; id: string; ref
       // Round the end.
       if (!f.matches.length && f.total_matches) f = await lines.grep(text, { ...how, from: back ? lines.total.peek() : 1, back }, stop.signal);
       if (stop.signal.aborted) return;
-      if (text === ERRORS) errorCount.value = f.total_matches;
+      if (text === ERRORS) wrongs.value = f;
       if (!f.matches.length) { found.value = null; current.value = null; none.value = true; owed.current = 0; return; }
       arrive(f, back ? f.matches.length - 1 : 0);
     } catch (e) {
@@ -170,7 +171,7 @@ function Viewer({ lines, id, refId, name, row }: { lines: Lines; id: string; ref
   useEffect(() => {
     if (!lines.ready.value || lines.bytes.peek() > COUNT_MOST) return;
     const stop = new AbortController();
-    lines.grep(ERRORS, { most: 1 }, stop.signal).then((f) => { errorCount.value = f.total_matches; }, () => {});
+    lines.grep(ERRORS, { most: 1 }, stop.signal).then((f) => { wrongs.value = f; }, () => {});
     return () => stop.abort();
   }, [lines.ready.value, lines.growing.value]);
 
@@ -303,7 +304,7 @@ function Viewer({ lines, id, refId, name, row }: { lines: Lines; id: string; ref
           : at ? `${count(at.index + 1)} of ${count(at.total)}` : none.value ? "no match" : ""}</span>
       </form>
       <div class="acts">
-      <button type="button" data-act="errors" class={errorCount.value ? "bad" : ""} onClick={() => errors(1)}>Errors{errorCount.value !== null ? ` ${count(errorCount.value)}` : ""}</button>
+      <button type="button" data-act="errors" class={wrongs.value?.total_matches ? "bad" : ""} onClick={() => errors(1)}>Errors{wrongs.value && ` ${count(wrongs.value.total_matches)}`}</button>
       <form class="line" onSubmit={(e) => { e.preventDefault(); const v = Number(String(new FormData(e.currentTarget).get("line")).replace(/\D/g, "")); if (v) { mark(v); box.current!.focus(); } }}>
         <input id="line" name="line" inputMode="numeric" aria-label="Go to line" placeholder="Line…" size={9} autocomplete="off" onKeyDown={leave} />
       </form>
@@ -330,13 +331,13 @@ function Viewer({ lines, id, refId, name, row }: { lines: Lines; id: string; ref
             return <div key={n} class={`line-row${n === place.line ? " here" : ""}${hit ? " hit" : ""}`} data-line={n} style={wrapped ? {} : { top: `${(n - 1) * ROW - scroll.offset}px` }}>
               <a class="no" tabIndex={-1} href={hrefOf(here({ line: n }))} style={{ width: `${digits}ch` }}
                 onClick={(e) => { e.preventDefault(); go(here({ line: n }), true); repaint((x) => x + 1); }}>{count(n)}</a>
-              <span class="content">{!l ? <span class="quiet">…</span> : long ? <LongLine lines={lines} n={n} line={l} match={hit && n === at?.match.line ? at.match : hit} put={put} drawn={aimed} />
+              <span class="content">{!l ? <span class="quiet">…</span> : long ? <LongLine lines={lines} n={n} line={l} match={hit && n === at?.match.line ? at.match : hit} column={n === place.line ? place.column : 0} put={put} drawn={aimed} />
                 : redrawn(l.text, hit ? put : show, pen)}</span>
             </div>;
           })}</div>
         </div>
       </div>
-      {at && found.value && <Rail lines={found.value.matches} at={at.match.line} total={total} />}
+      {(found.value || wrongs.value?.total_matches) && <Rail lines={[[wrongs.value?.spread, "wrong"], [found.value?.spread, ""], [at ? [at.match.line] : [], "now"]]} total={total} choose={mark} />}
       {at && found.value && <Matches found={found.value} now={at} context={context.value} pick={pick} errors={pattern.value === ERRORS}
         setContext={(n) => { context.value = n; void seek(pattern.peek(), at.match.line, false); }} choose={(i) => arrive(found.peek()!, i)} />}
     </div>
@@ -348,7 +349,7 @@ function Viewer({ lines, id, refId, name, row }: { lines: Lines; id: string; ref
 const cameFrom = (id: string) => history.length > 1 && cameFromConversation(id);
 
 // A line that is longer than anybody reads: a window around the match, or around where one moved it.
-function LongLine({ lines, n, line, match, put, drawn }: { lines: Lines; n: number; line: Line; match: Match | undefined; put: Paint; drawn: () => void }) {
+function LongLine({ lines, n, line, match, column, put, drawn }: { lines: Lines; n: number; line: Line; match: Match | undefined; column: number | undefined; put: Paint; drawn: () => void }) {
   const [view, setView] = useState<{ text: string; before: number; after: number; at: number; of: Match | undefined } | null>(null);
   const [moved, setMoved] = useState<number | null>(null);
   const there = view && view.of === match; // not the window of the match before
@@ -359,12 +360,13 @@ function LongLine({ lines, n, line, match, put, drawn }: { lines: Lines; n: numb
     void (async () => {
       const begin = await lines.offsetOf(n);
       const next = n < lines.total.peek() ? await lines.offsetOf(n + 1) - 1 : lines.bytes.peek();
-      const want = moved ?? (match ? Math.max(begin, match.byte_offset - WINDOW / 8) : begin);
+      const found = column ? begin + column - 1 : match?.byte_offset;
+      const want = moved ?? (found ? Math.max(begin, found - WINDOW / 8) : begin);
       const p = await lines.piece(Math.max(begin, Math.min(want, Math.max(begin, next - 64))), Math.min(WINDOW, next - begin));
       if (!gone) setView({ text: p.text.replace(/\n[^]*$/, ""), before: p.offset - begin, after: Math.max(0, next - p.end), at: p.offset, of: match });
     })().catch(() => {});
     return () => { gone = true; };
-  }, [n, match?.byte_offset, moved, lines.total.value]);
+  }, [n, match?.byte_offset, column, moved, lines.total.value]);
   const shown: { text: string; before: number; after: number; at: number } = view ?? { text: cut(line.text, WINDOW), before: 0, after: Math.max(1, line.text.length - WINDOW), at: 0 };
   return <>
     {shown.before > 0 && <button type="button" class="letters" data-act="letters-before" onClick={() => setMoved(Math.max(0, shown.at - WINDOW))}>{plural(shown.before, "byte")} before</button>}
@@ -373,10 +375,12 @@ function LongLine({ lines, n, line, match, put, drawn }: { lines: Lines; n: numb
   </>;
 }
 
-function Rail({ lines, at, total }: { lines: Match[]; at: number; total: number }) {
-  const seen = new Map<number, boolean>();
-  for (const m of lines) { const y = Math.round((m.line / Math.max(1, total)) * 400); seen.set(y, (seen.get(y) ?? false) || m.line === at); }
-  return <div class="rail" aria-hidden="true">{[...seen].map(([y, now]) => <i key={y} class={now ? "now" : ""} style={{ top: `${(y / 400) * 100}%` }} />)}</div>;
+// Where in all of it the matches and the errors are.
+function Rail({ lines, total, choose }: { lines: [number[] | undefined, string][]; total: number; choose: (line: number) => void }) {
+  const seen = new Map<number, string>();
+  for (const [all, kind] of lines) for (const n of all ?? []) seen.set(Math.round((n / total) * 400), kind);
+  return <div class="rail" aria-hidden="true" onClick={(e) => { const r = e.currentTarget.getBoundingClientRect(); choose(Math.ceil(((e.clientY - r.top) / r.height) * total)); }}>
+    {[...seen].map(([y, kind]) => <i key={y} class={kind} style={{ top: `${y / 4}%` }} />)}</div>;
 }
 
 // What the server found is looked for again in what is shown, to be marked. The browser's own search

@@ -15,7 +15,7 @@ export interface Line { text: string; cut?: boolean; offset?: number }
 interface Read { content: string; encoding?: string; offset: number; next_offset: number; done: boolean; total_bytes: number; unfinished?: boolean }
 interface Tail { total_lines: number | null; total_bytes: number; offset: number; unfinished?: boolean }
 export interface Match { line: number; byte_offset: number; content: string; before?: string[]; after?: string[] }
-export interface Found { matches: Match[]; total_matches: number; matches_before?: number; truncated: boolean; next_line?: number }
+export interface Found { matches: Match[]; total_matches: number; matches_before?: number; truncated: boolean; next_line?: number; spread?: number[] }
 
 // A child of a JSON value: where it stands and how it begins.
 export interface Child { key?: string; key_content?: string; type: string; offset: number; bytes: number; content: string }
@@ -184,7 +184,7 @@ export class Lines {
 
   // The matches from a line on, or up to it; how many there are before them and in all.
   grep(pattern: string, how: { from?: number; back?: boolean; context?: number; cased?: boolean; most?: number }, signal: AbortSignal): Promise<Found> {
-    const q = new URLSearchParams({ pattern, max_results: String(how.most ?? MATCHES), context_lines: String(how.context ?? 0), case_sensitive: String(!!how.cased), from_line: String(Math.max(1, how.from ?? 1)) });
+    const q = new URLSearchParams({ pattern, max_results: String(how.most ?? MATCHES), context_lines: String(how.context ?? 0), case_sensitive: String(!!how.cased), spread: "256", from_line: String(Math.max(1, how.from ?? 1)) });
     if (how.back) q.set("direction", "backward");
     return get<Found>(`${this.path}/grep?${q}`, signal);
   }
