@@ -1,21 +1,22 @@
 // Search over everything: hits by conversation, each a link to the very line.
-import { Bars, Problem } from "./icons";
+import { Bars, Problem, StateIcon } from "./icons";
 import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { comebacks, get } from "./api";
 import { ago, clock, count, plural } from "./format";
-import { nameOf } from "./list";
+import { items, nameOf, worst } from "./list";
 import { go, hrefOf, route, type Route } from "./route";
+import { Strip } from "./Strip";
 import { useRoving } from "./roving";
-import { cut, show } from "./text";
+import { cut, redrawn, show } from "./text";
 
-interface Hit { project: string; conversation: string; seq: number; id: string; role: string; at: string; tool?: string; tools?: string[]; error?: boolean; ref?: string; line: number; offset: number; snippet: string; matches: [number, number][]; more?: boolean; call?: string }
+interface Hit { project: string; conversation: string; seq: number; id: string; role: string; at: string; tool?: string; tools?: string[]; error?: boolean; ref?: string; line: number; column?: number; before?: string; after?: string; snippet: string; matches: [number, number][]; more?: boolean; call?: string }
 interface Answer { items: Hit[]; next_cursor?: string; missing: number; partial?: boolean | number }
 
 const words = (q: string) => q.replace(/\S+:\S+/g, " ").replace(/[/"*-]/g, " ").trim().split(/\s+/)[0] ?? "";
 
 function placeOf(h: Hit, q: string): Route {
-  if (h.ref) return { view: "output", id: h.conversation, ref: h.ref, line: h.line, ...(words(q) ? { query: words(q) } : {}) };
+  if (h.ref) return { view: "output", id: h.conversation, ref: h.ref, line: h.line, ...(h.column ? { column: h.column } : {}), ...(words(q) ? { query: words(q) } : {}) };
   return { view: "conversation", id: h.conversation, message: h.id, from: h.seq };
 }
 
@@ -30,7 +31,10 @@ function Snippet({ hit: h }: { hit: Hit }) {
     at = b;
   }
   out.push(show(text.decode(raw.slice(at))));
-  return <span class="hit-text">{out}</span>;
+  if (!h.ref) return <span class="hit-text">{out}</span>;
+  // A match in an output stands between its neighbours, each with its number.
+  let n = h.line - 1;
+  return <span class="hit-lines">{[h.before, out, h.after].map((x) => { n++; return x !== undefined && <><span class="no">{count(n - 1)}</span><span class="hit-text">{typeof x === "string" ? redrawn(x) : x}</span></>; })}</span>;
 }
 
 const toolsOf = (h: Hit) => h.tools ?? (h.tool ? [h.tool] : []);
@@ -88,8 +92,9 @@ export function SearchView() {
 }
 
 function Group({ id, hits, q, bare }: { id: string; hits: Hit[]; q: string; bare: string }) {
+  const item = items.value?.find((i) => i.id === id);
   return <section class="hit-group" aria-label={nameOf(id)}>
-    <h3><a href={hrefOf({ view: "conversation", id })}><bdi>{show(cut(nameOf(id), 120))}</bdi></a> <span class="quiet">{ago(hits[0]!.at)}</span>
+    <h3>{item && <StateIcon status={worst(item)} word />}<a href={hrefOf({ view: "conversation", id })}><bdi>{show(cut(nameOf(id), 120))}</bdi></a> <span class="quiet">{ago(hits[0]!.at)}</span>{item && <Strip of={item} />}
       {hits.length > 3 && !q.includes("conversation:") && <button type="button" class="more" onClick={() => go({ view: "search", id: "", query: `${bare} conversation:${id}` })}>{plural(hits.length, "place")}</button>}</h3>
     <ul>{hits.slice(0, q.includes("conversation:") ? 200 : 3).map((h, i) => <li key={i}><a class="hit-link" data-hit href={hrefOf(placeOf(h, q))}>
       <span class="hit-where"><b>{h.ref ? "Output" : WHERE[h.role] ?? h.role}</b>{h.tool && <code>{show(cut(h.tool, 60))}</code>}{h.error && <span class="bad">failed</span>}<span class="quiet">{h.ref ? `line ${count(h.line)}${h.more ? ", and more" : ""}` : clock(h.at)}</span></span>
