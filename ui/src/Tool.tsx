@@ -15,7 +15,7 @@ import { go, hrefOf, sharedLink } from "./route";
 import { cut, Long, Pen, plain, redrawn, show } from "./text";
 import { quoted, SHELLS } from "./shells";
 import { statusOf, type TimeRow } from "./Timeline";
-import { changeOf, Diff, Todos, todosOf, Tree, Value } from "./Value";
+import { changeOf, Diff, Todos, todosOf, Tree, Value, wordsOf } from "./Value";
 import { opened } from "./opened";
 import { copied, LINKED } from "./toast";
 
@@ -48,8 +48,10 @@ function summary(c: Call): string {
   return j.v.map(([k, v]) => `${k}: ${v.t === "array" ? `[${v.v.length}]` : v.t === "object" ? `{${v.v.length}}` : v.v}`).join("  ");
 }
 
+const saidBy = (c: Call) => (typeof c.result === "string" ? c.result : wordsOf(c.result)?.join("\n") ?? JSON.stringify(c.result) ?? "");
+
 function sizeOf(c: Call): { all: number; kept: number } | null {
-  const text = typeof c.result === "string" ? c.result : c.result === undefined ? "" : JSON.stringify(c.result);
+  const text = saidBy(c);
   if (c.result === undefined && !c.ref) return null;
   const shown = utf8Size(text.slice(0, 2_000_000));
   const all = c.ref?.byteSize || shown;
@@ -165,7 +167,7 @@ async function linesAt(path: string, numbers: number[], stop: AbortSignal): Prom
 
 function Wrong({ call: c, conversation, seq }: { call: Call; conversation: Conversation; seq: number }) {
   const numbers = conversation.failures.all.value.find((f) => f.call === c.id && f.seq === seq)?.lines ?? [];
-  const text = typeof c.result === "string" ? c.result : c.result === undefined ? "" : JSON.stringify(c.result);
+  const text = saidBy(c);
   const [found, setFound] = useState<Wrongs | null>(c.ref ? null : wrongsOf(text));
   useEffect(() => {
     if (!c.ref) { setFound(wrongsOf(text)); return; }

@@ -185,11 +185,15 @@ function shape(value: unknown, display: unknown): ComponentChildren | null {
   return value && typeof value === "object" ? shapeOf(value) : null;
 }
 
+// A result that is text in parts.
+export const wordsOf = (v: unknown): string[] | null => (Array.isArray(v) && v.length && v.every((p) => p?.type === "text" && typeof p.text === "string") ? v.map((p) => p.text) : null);
+
 // `exact` is the text that it was read from: a tree of it shows what stands there.
 function shapeOf(v: object, exact?: string): ComponentChildren {
   const parts = Array.isArray(v) ? v : Array.isArray((v as { content?: unknown }).content) ? (v as { content: unknown[] }).content : [v];
   const pictures = parts.map(imageOf).filter((x): x is string => x !== null);
-  if (!pictures.length) {
+  const texts = exact === undefined ? wordsOf(v) : null;
+  if (!pictures.length && !texts) {
     const j = exact === undefined ? null : readJson(exact);
     return j ? <Tree value={j} /> : treeOf(v);
   }

@@ -96,10 +96,14 @@ export async function ask(path: string, how: Asking = {}): Promise<Response> {
   throw new ApiError(answer.status, said.error?.code ?? "error", (said.error?.message ?? `status ${answer.status}`) + request);
 }
 
-export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
+// A number that JavaScript would spell otherwise, or round, stays as it is written.
+type Raw = { rawJSON?: (source: string) => unknown };
+const asWritten = (_: string, v: unknown, c?: { source: string }) => (typeof v === "number" && c && String(v) !== c.source ? (JSON as Raw).rawJSON?.(c.source) ?? v : v);
+
+export async function get<T>(path: string, signal?: AbortSignal, exact = false): Promise<T> {
   const answer = await ask(path, signal ? { signal } : {});
   try {
-    return await answer.json() as T;
+    return (exact ? (JSON.parse as (s: string, f: typeof asWritten) => unknown)(await answer.text(), asWritten) : await answer.json()) as T;
   } catch (e) {
     if (signal?.aborted) throw e;
     lost();

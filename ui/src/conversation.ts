@@ -60,7 +60,7 @@ export class Conversation {
   close() { this.stop.abort(); this.times.stopped = true; this.failures.close(); this.run.peek()?.leave(); }
 
   private async view(query: string): Promise<View> {
-    const v = await get<View>(`${this.path}/messages?facts=1&tokens=false&${query}`, this.stop.signal);
+    const v = await get<View>(`${this.path}/messages?facts=1&tokens=false&${query}`, this.stop.signal, true);
     if (!hasOpenCalls(v)) return v;
     // This view leaves open calls open; one that a model could read says what became of them.
     const repaired = await get<View>(`${this.path}/messages?format=openai&tokens=false&after=${v.firstSeq - 1}&before=${v.lastSeq + 1}`, this.stop.signal);

@@ -62,7 +62,10 @@ export interface View {
 export interface Page { first: number; last: number; rows: Row[] }
 
 const str = (v: unknown) => (typeof v === "string" ? v : "");
-const num = (v: unknown) => (typeof v === "number" && Number.isFinite(v) ? v : undefined);
+const num = (v: unknown) => {
+  const n = typeof v === "number" ? v : Number((v as { rawJSON?: string } | null | undefined)?.rawJSON); // see api.ts
+  return Number.isFinite(n) ? n : undefined;
+};
 const argumentsOf = (v: unknown) => (typeof v === "string" ? v : v === undefined ? "" : JSON.stringify(v));
 
 function stepsOf(v: unknown): Step[] {
