@@ -55,6 +55,16 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
   // Our own corrections are no move of the reader's.
   const moved = () => { if (!anchor.current || Math.abs(box.current!.scrollTop - anchor.current.at) > 2) remember(); };
 
+  // The timeline goes along: to the row with the focus while that is on the screen, or else to the first one.
+  const along = () => {
+    const edge = box.current?.getBoundingClientRect();
+    if (!edge) return;
+    const focus = document.activeElement?.closest<HTMLElement>("#transcript [data-seq]"), r = focus?.getBoundingClientRect();
+    const row = r && r.bottom > edge.top && r.top < edge.bottom ? focus : box.current!.querySelector<HTMLElement>(`[data-row="${CSS.escape(anchor.current?.key ?? "")}"]`);
+    const seq = Number(row?.dataset.seq), call = row?.dataset.call, was = c.here.peek();
+    if (seq && (was?.seq !== seq || was.call !== call)) c.here.value = { seq, call };
+  };
+
   const scrolled = () => {
     const el = box.current;
     if (!el) return;
@@ -64,7 +74,7 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
     away.value = !stick.current && (below > 400 || !c.atEnd.peek());
     moved();
     clearTimeout(saving.current);
-    saving.current = window.setTimeout(savePlace, 250);
+    saving.current = window.setTimeout(() => { savePlace(); along(); }, 250);
     if (el.scrollTop < NEAR && !c.atStart.peek()) void c.earlier();
     else if (below < NEAR && !c.atEnd.peek()) void c.later();
   };
