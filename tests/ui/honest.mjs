@@ -1,10 +1,23 @@
 // What the page says is so: nothing hides in a call that wants permission, what was not loaded is not
 // called empty, what has not begun is not called running, and what was searched for is on the screen.
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { adopt, assert, equal, holds, Model, openWindow, runTests, Server, sleep, test, until } from "./lib.mjs";
 
 const model = await new Model().start();
 const server = new Server("honest", model);
-server.config = { permissions: [{ action: "allow", tool: "execute_command", argvPrefix: ["echo"] }] };
+// A tool that may run beside itself, and ends when it is told to.
+const tool = join(server.folder, "tool.mjs"), ending = join(server.folder, "end");
+writeFileSync(tool, `import { existsSync } from "node:fs"; import { createInterface } from "node:readline";
+const say = (id, result) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", id, result }) + "\\n");
+createInterface(process.stdin).on("line", (l) => {
+  const { id, method, params } = JSON.parse(l);
+  if (method === "initialize") say(id, { protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "s", version: "1" } });
+  else if (method === "tools/list") say(id, { tools: [{ name: "wait", inputSchema: { type: "object" }, annotations: { readOnlyHint: true } }] });
+  else if (method === "tools/call") { const t = setInterval(() => { if (existsSync(${JSON.stringify(ending)})) { clearInterval(t); say(id, { content: [{ type: "text", text: "over" }] }); } }, 20); }
+  else if (id !== undefined) say(id, {});
+});`);
+server.config = { permissions: [{ action: "allow", tool: "execute_command", argvPrefix: ["echo"] }, { action: "allow", server: "slow" }], mcpServers: { slow: { command: process.execPath, args: [tool] } } };
 let me;
 const scenario = (name, f) => test(name, async () => {
   if (!me) { await server.start(); me = await openWindow(server, { path: "/", width: 1440, height: 900 }); }
@@ -93,6 +106,34 @@ scenario("see the match of a search in a JSON of one line, and in ordinary lines
     await until(`${q} is on the screen of a phone`, () => inside(w.page));
     await w.close();
   }
+});
+
+scenario("see in the rail where all matches and all errors of an output are", async (page) => {
+  const { path } = await artifact("Everywhere", Array.from({ length: 6000 }, (_, i) => (i === 4500 ? "error: one" : i % 20 ? "a line" : `needle ${i}`)).join("\n"));
+  await to(path);
+  const rail = (kind) => page.$$eval(`.rail i${kind}`, (all) => all.map((e) => parseFloat(e.style.top)));
+  await until("errors, without a search", async () => (await rail(".wrong")).join() === "75");
+  await page.fill("#find", "needle");
+  await page.press("#find", "Enter");
+  await until("all parts have matches", async () => { const at = await rail(""); return at.length > 200 && Math.max(...at) > 99; });
+  equal((await rail(".now")).length, 1, "and where I am");
+  await page.locator(".rail").click({ position: { x: 8, y: 2 + (await (await page.$(".rail")).boundingBox()).height / 2 } });
+  await until("a click goes there", () => page.evaluate(() => { const n = Number(/\/L(\d+)/.exec(location.hash)?.[1]); return n > 2800 && n < 3200; }));
+});
+scenario("read the lines around a hit of a search, and land at its column in a long line", async (page) => {
+  const words = ["first line", `${"x ".repeat(30_000)}zebrafish here${" y".repeat(30_000)}`, "third line", ...Array.from({ length: 3000 }, (_, i) => `filler ${i}`)];
+  const { id } = await artifact("A long line", words.join("\n"), { isError: true });
+  await until("it is indexed", async () => (await server.api("GET", "/api/search?q=zebrafish")).items.some((i) => i.ref));
+  const hit = (await server.api("GET", "/api/search?q=zebrafish")).items.find((i) => i.ref);
+  equal([hit.line, hit.column].join(), "2,60001");
+  await until("indexed too", async () => (await server.api("GET", `/api/search?q=${E(`"filler 1500" conversation:${id}`)}`)).items.length);
+  await to(`/search/${E('"filler 1500"')}`);
+  await until("three lines", async () => (await texts(page, ".hit-lines .no")).join() === "1,503,1,504,1,505");
+  await holds(async () => { equal((await texts(page, ".hit-lines .hit-text")).join("|"), "filler 1499|filler 1500|filler 1501"); assert(await page.$(".hit-group h3 .strip"), "the tape of its conversation"); });
+  await to("/search/zebrafish");
+  await page.click("[data-hit]:has-text('Output')");
+  await until("the match is on the screen", () => inside(page));
+  await holds(async () => { equal(await page.textContent(".line-row.here mark"), "zebrafish"); assert(page.url().includes("/L2/C60001/"), page.url()); });
 });
 
 // ---- what was not loaded ----
@@ -193,11 +234,21 @@ scenario("read a result in the transcript and a match in an output as a terminal
     assert((await page.textContent(".line-row[data-line='4'] .content")).includes("right linkscreen clearedend"), "controls");
   });
 });
-scenario("read the Markdown of a message although one of its paragraphs cannot be read in time", async (page) => {
-  const id = await server.conversation("One bad part", [{ role: "user", content: "go" }, { role: "assistant", content: `# H\n\n**b1**\n\n${"_a*".repeat(1300)}\n\n**b2**\n\n- x` }]);
-  await shown(id);
-  await until("all that can be read", async () => (await texts(page, "article.assistant strong")).join() === "b1,b2" && page.$("article.assistant li") && page.$("article.assistant .heading"));
-  assert((await page.textContent("article.assistant")).includes("_a*_a*_a*"), "and the rest as it is");
+scenario("read the Markdown of a message although one of its paragraphs cannot be read in time", async () => {
+  const id = await server.conversation("One bad part", [{ role: "user", content: "go" }, { role: "assistant", content: `# H\n\n**b1**\n\n${"_a*".repeat(200)}\n\n**b2**\n\n- x` }]);
+  // On every machine it takes for ever: the only part that is long enough to be announced.
+  const w = await openWindow(server, { path: "/", width: 1440, height: 900, fresh: true });
+  let hung = 0;
+  await w.page.route("**/lexer-*.js", async (r) => {
+    const answer = await r.fetch();
+    hung++;
+    await r.fulfill({ response: answer, body: `let skip = []; addEventListener("message", (e) => { skip = e.data.skip; }); const say = postMessage.bind(globalThis); globalThis.postMessage = (m) => { say(m); if (m.at !== undefined && !skip.includes(m.at)) for (;;); };\n${await answer.text()}` });
+  });
+  await shown(id, w.page);
+  await until("all that can be read", async () => (await texts(w.page, "article.assistant strong")).join() === "b1,b2" && w.page.$("article.assistant li") && w.page.$("article.assistant .heading"));
+  assert((await w.page.textContent("article.assistant")).includes("_a*_a*_a*"), "and the rest as it is");
+  assert(hung > 1, "it hung");
+  await w.close();
 });
 
 // ---- what has not begun ----
@@ -209,7 +260,7 @@ scenario("tell a call that waits for its turn from one that runs", async (page) 
     await r.fulfill({ response: answer, json: { ...t, rows: t.rows.map((row, i) => (i === 3 && row.state === "open" ? { ...row, state: "queued" } : row)) } });
   });
   await shown(w.id);
-  await until("the second is queued", async () => (await page.$$eval("#transcript [data-status]", (all) => all.map((e) => e.dataset.status))).join() === "waiting,queued");
+  await until("the second is queued", async () => (await states(page)) === "waiting,queued");
   await holds(async () => {
     equal((await texts(page, "#transcript .status-word")).join(), "Needs you,Queued");
     equal((await page.$$("#transcript [data-status=queued] .took")).length, 0, "no clock");
@@ -217,10 +268,40 @@ scenario("tell a call that waits for its turn from one that runs", async (page) 
   });
   await page.unrouteAll({ behavior: "wait" });
   await w.over();
-  await until("it had its turn", async () => (await page.$$eval("#transcript [data-status]", (all) => all.map((e) => e.dataset.status))).join() === "denied,done");
+  await until("it had its turn", async () => (await states(page)) === "denied,done");
 });
 
+const states = async (page) => (await page.$$eval("#transcript [data-status]", (all) => all.map((e) => e.dataset.status))).join();
+scenario("see that calls which run side by side all run, and since when, also after a reload", async (page) => {
+  const id = await server.conversation("Side by side", []);
+  model.play(async (_, r) => { for (const n of ["s1", "s2"]) r.call("mcp__slow__wait", { n }, n); r.call("execute_command", { argv: ["echo", "after"] }, "s3"); r.end(); });
+  model.says("All over.");
+  const done = server.api("POST", "/api/chatbot", { sessionId: id, message: "wait", stream: false });
+  try { await sideBySide(page, id); } finally { writeFileSync(ending, ""); }
+  await done;
+  await until("over", async () => (await states(page)) === "done,done,done");
+});
+async function sideBySide(page, id) {
+  await shown(id);
+  await until("both run, and the last one waits for them", async () => (await states(page)) === "running,running,queued");
+  await holds(async () => equal((await page.$$(".time-row.s-running")).length, 2, "in the timeline"));
+  const at = Date.parse((await server.api("GET", `/api/chat-sessions/${id}/timeline`)).rows.find((r) => r.id === "s1").at) || Date.now();
+  await until("some time has passed", () => Date.now() - at > 1500);
+  await page.reload();
+  await until("they still run", async () => (await states(page)) === "running,running,queued");
+  await holds(async () => assert(/^[1-9]/.test(await page.textContent("[data-call=s1] .took")), "since they began, not since the reload"));
+}
+
 // ---- where I am ----
+scenario("see the timeline go along with what I scroll to", async (page) => {
+  const id = await server.conversation("Scrolled", Array.from({ length: 60 }, (_, i) => ({ role: i % 2 ? "assistant" : "user", content: `message ${i}\n\n${"words ".repeat(80)}` })));
+  await shown(id);
+  const selected = () => page.$eval(".time-row[aria-selected=true]", (e) => Number(e.dataset.index)).catch(() => -1);
+  await until("the end is selected", async () => (await selected()) > 50);
+  await page.evaluate(() => { document.getElementById("transcript").scrollTop -= 3000; });
+  const first = () => page.evaluate(() => { const t = document.getElementById("transcript").getBoundingClientRect(); return Number([...document.querySelectorAll("#transcript article")].find((a) => a.getBoundingClientRect().top >= t.top - 2)?.dataset.seq) - 1; });
+  await until("the first on the screen", async () => { const n = await first(); return n < 50 && (await selected()) === n; });
+});
 scenario("see in the timeline and on the tape where e has taken me, among calls that differ at their end only", async (page) => {
   const n = 140;
   const id = await server.conversation("Many of a kind", [{ role: "user", content: "go" }, asks("", ...Array.from({ length: n }, (_, i) => call(`m${i}`, "read_file", { path: `src/modules/part_${i}.ts` }))), ...Array.from({ length: n }, (_, i) => gives(`m${i}`, "ok", i === 132 ? { isError: true } : {}))]);
@@ -291,6 +372,31 @@ scenario("use the timeline, the settings, an output and the figures on a phone w
   await w.page.waitForSelector("#stats .used td");
   await holds(async () => { for (const t of await w.page.$$eval("#stats .table-wrap", (all) => all.map((e) => e.scrollWidth - e.clientWidth))) equal(t, 0, "cut off"); });
   await w.close();
+});
+
+scenario("know how many conversations run and have failed before I press the button", async (page) => {
+  for (const n of [1, 2]) await server.conversation(`Failed ${n}`, [asks("", call("f", "t")), gives("f", "no", { isError: true })]);
+  const w = await waiting("Counted", { argv: ["printf", "x"] });
+  await to("/");
+  const at = async (only) => Number(await page.$eval(`[data-only=${only}] b`, (e) => e.textContent).catch(() => 0));
+  const listed = async (state) => (await server.api("GET", `/api/chat-sessions?is=${state}&limit=60`)).items.length;
+  await until("failed", async () => (await listed("error")) > 1 && (await at("error")) === await listed("error"));
+  equal(await at("waiting"), 1, "waiting");
+  equal(await at("running") || (await listed("running")), 0, "what waits does not run");
+  await w.over();
+});
+scenario("read a result in Anthropic's format as text, a number in another's as it is written, and count only what failed", async (page) => {
+  const { id } = await server.api("POST", "/api/chat-sessions", { title: "Of others" });
+  const put = (format, text) => server.api("POST", `/api/chat-sessions/${id}/messages?format=${format}`, text);
+  await put("anthropic", [{ role: "user", content: "go" }, { role: "assistant", content: ["n1", "n2"].map((x) => ({ type: "tool_use", id: x, name: "look", input: {} })) },
+    { role: "user", content: [{ type: "tool_result", tool_use_id: "n1", is_error: true, content: [{ type: "text", text: "error: no such file" }] }, { type: "tool_result", tool_use_id: "n2", content: "fine" }] }]);
+  await put("uimessage", '{"id":"u9","role":"assistant","parts":[{"type":"tool-count","toolCallId":"n3","state":"output-available","input":{},"output":{"n":12345678901234567890,"m":1e400,"k":1.50}}]}');
+  await shown(id);
+  await until("one failed", async () => (await page.textContent("[data-act=failures]").catch(() => "")).startsWith("1 failed"));
+  equal((await page.$$("#transcript .tool-error, .time-row.s-error")).length, 2, "in the transcript and in the timeline");
+  equal((await texts(page, "[data-call=n1] .wrong-row")).join(), "1error: no such file");
+  await page.click("[data-call=n3] .tool-head");
+  await until("as it is written", async () => { const t = await page.textContent("[data-call=n3] .tool-body"); return ["12345678901234567890", "1e400", "1.50"].every((n) => t.includes(n)); });
 });
 
 // ---- small things ----
