@@ -107,7 +107,8 @@ static int take_message(void *ctx, const struct walk_message *m)
 static bool runs_commands(struct str name)
 {
         static const char *const SHELLS[] = {"execute_command", "bash", "shell", "sh", "exec",
-            "run_command", "run_shell_command", "run_terminal_cmd", "local_shell", "terminal"};
+            "exec_command", "shell_command", "run_command", "run_shell_command", "run_terminal_cmd",
+            "local_shell", "terminal"};
         for (size_t i = 0; i < sizeof SHELLS / sizeof *SHELLS; i++) {
                 size_t n = strlen(SHELLS[i]), before = name.n - n;
                 if (name.n >= n && strncasecmp(name.p + before, SHELLS[i], n) == 0 &&
