@@ -400,6 +400,30 @@ scenario("read a result in Anthropic's format as text, a number in another's as 
 });
 
 // ---- small things ----
+scenario("read when something was said of old in the timeline, whole", async (page) => {
+  const { id } = await server.api("POST", "/api/chat-sessions", { title: "Of old" });
+  await server.append(id, [{ role: "user", content: "long ago", createdAt: "2020-01-02T03:04:05Z" }]);
+  await page.route("**/timeline?*", async (r) => { const answer = await r.fetch(), t = await answer.json(); await r.fulfill({ response: answer, json: { ...t, rows: t.rows.map((x) => ({ ...x, at: Date.parse("2020-01-02T03:04:05") })) } }); });
+  await shown(id);
+  const row = await page.waitForSelector(".time-row .time-took");
+  await holds(async () => assert(await row.evaluate((e) => e.scrollWidth <= e.clientWidth && e.getBoundingClientRect().left >= e.previousElementSibling.getBoundingClientRect().left), "nothing is cut off"));
+  equal(await row.textContent(), "03:04:05");
+  equal(await row.getAttribute("title"), "2 Jan 2020, 03:04:05");
+  await page.unrouteAll({ behavior: "wait" });
+});
+scenario("press what stands at the top of an output and of a search on a phone, each wide enough for its words", async () => {
+  const { path } = await artifact("Small screen", Array.from({ length: 3000 }, (_, i) => (i % 9 ? "a line" : "error: no")).join("\n"));
+  const waits = await waiting("Small screen, waiting", { argv: ["printf", "x"] });
+  const w = await openWindow(server, { path, width: 390, height: 844, hasTouch: true });
+  const squeezed = () => w.page.$$eval(".acts button, .tray-button", (all) => all.filter((e) => e.offsetWidth && e.scrollWidth > e.clientWidth + 1).map((e) => e.textContent));
+  await until("its errors", async () => (await w.page.textContent("[data-act=errors]").catch(() => "")).includes("334"));
+  equal((await squeezed()).join(), "");
+  await to("/search/error", w.page);
+  await w.page.waitForSelector(".tray-button b");
+  await holds(async () => equal((await squeezed()).join(), ""));
+  await w.close();
+  await waits.over();
+});
 scenario("be told that a filter is not known, and enter the list at what is open", async (page) => {
   const id = await server.conversation("Somewhere in the list", [{ role: "user", content: "hello" }]);
   await server.conversation("Above it", [{ role: "user", content: "hello" }]);
