@@ -109,13 +109,14 @@ scenario("see the match of a search in a JSON of one line, and in ordinary lines
 });
 
 scenario("see in the rail where all matches and all errors of an output are", async (page) => {
-  const { path } = await artifact("Everywhere", Array.from({ length: 6000 }, (_, i) => (i === 4500 ? "error: one" : i % 20 ? "a line" : `needle ${i}`)).join("\n"));
+  const { path } = await artifact("Everywhere", Array.from({ length: 6000 }, (_, i) => (i === 4500 || i === 5999 ? "error: one" : i % 20 ? "a line" : `needle ${i}`)).join("\n"));
   await to(path);
   const rail = (kind) => page.$$eval(`.rail i${kind}`, (all) => all.map((e) => parseFloat(e.style.top)));
-  await until("errors, without a search", async () => (await rail(".wrong")).join() === "75");
+  await until("errors, without a search", async () => (await rail(".err")).join() === "74.25,99");
+  equal(await page.$$eval(".rail i", (all) => all.filter((e) => { const r = e.getBoundingClientRect(), b = e.parentElement.getBoundingClientRect(); return r.bottom > b.bottom || r.left < b.left || r.right > b.right; }).length), 0, "all of them within it");
   await page.fill("#find", "needle");
   await page.press("#find", "Enter");
-  await until("all parts have matches", async () => { const at = await rail(""); return at.length > 200 && Math.max(...at) > 99; });
+  await until("all parts have matches", async () => { const at = await rail(""); return at.length > 200 && Math.max(...at) > 98; });
   equal((await rail(".now")).length, 1, "and where I am");
   await page.locator(".rail").click({ position: { x: 8, y: 2 + (await (await page.$(".rail")).boundingBox()).height / 2 } });
   await until("a click goes there", () => page.evaluate(() => { const n = Number(/\/L(\d+)/.exec(location.hash)?.[1]); return n > 2800 && n < 3200; }));

@@ -337,7 +337,7 @@ function Viewer({ lines, id, refId, name, row }: { lines: Lines; id: string; ref
           })}</div>
         </div>
       </div>
-      {(found.value || wrongs.value?.total_matches) && <Rail lines={[[wrongs.value?.spread, "wrong"], [found.value?.spread, ""], [at ? [at.match.line] : [], "now"]]} total={total} choose={mark} />}
+      {(found.value || wrongs.value?.total_matches) && <Rail lines={[[wrongs.value?.spread, "err"], [found.value?.spread, ""], [at ? [at.match.line] : [], "now"]]} total={total} choose={mark} />}
       {at && found.value && <Matches found={found.value} now={at} context={context.value} pick={pick} errors={pattern.value === ERRORS}
         setContext={(n) => { context.value = n; void seek(pattern.peek(), at.match.line, false); }} choose={(i) => arrive(found.peek()!, i)} />}
     </div>
@@ -378,7 +378,7 @@ function LongLine({ lines, n, line, match, column, put, drawn }: { lines: Lines;
 // Where in all of it the matches and the errors are.
 function Rail({ lines, total, choose }: { lines: [number[] | undefined, string][]; total: number; choose: (line: number) => void }) {
   const seen = new Map<number, string>();
-  for (const [all, kind] of lines) for (const n of all ?? []) seen.set(Math.round((n / total) * 400), kind);
+  for (const [all, kind] of lines) for (const n of all ?? []) seen.set(Math.round((n / total) * 396), kind); // the last line is above its end
   return <div class="rail" aria-hidden="true" onClick={(e) => { const r = e.currentTarget.getBoundingClientRect(); choose(Math.ceil(((e.clientY - r.top) / r.height) * total)); }}>
     {[...seen].map(([y, kind]) => <i key={y} class={kind} style={{ top: `${y / 4}%` }} />)}</div>;
 }
