@@ -7,8 +7,9 @@
  * KB) and runs twenty patterns in interleaved rounds. Prints one line of JSON: for each pattern the
  * medians of wall-clock and processor time in ms, of both and of ours with PCRE2 alone, their
  * ratios, the worst of each and the geometric mean. `ratio` is wall-clock time against -j1,
- * `cpu_ratio` processor time (user and system), `all_ratio` wall-clock time against all cores.
- * Matching lines are compared with rg's count; a difference fails the run.
+ * `cpu_ratio` processor time (user and system), with the least and the most of the rounds beside
+ * it, `all_ratio` wall-clock time against all cores. The same as a table for people goes to
+ * standard error. Matching lines are compared with rg's count; a difference fails the run.
  */
 #include <fcntl.h>
 #include <spawn.h>
@@ -23,6 +24,7 @@
 #include "base/fs.h"
 #include "bench.h"
 #include "output/grep.h"
+#include "output/lines.h"
 
 extern char **environ;
 
@@ -83,6 +85,11 @@ static struct spent clocks(void)
 }
 
 /* ---- the file ---- */
+
+struct log {
+        char path[64];
+        struct buf index; /* of its lines, as the store writes it for each output */
+};
 
 static uint64_t draw(uint64_t *state)
 {
@@ -170,7 +177,7 @@ static int put_long(char *p, size_t room, uint64_t *state)
         return n;
 }
 
-static int make_file(const char *path, enum text text, size_t size)
+static int make_file(struct log *log, enum text text, size_t size)
 {
         static int (*const put[TEXTS])(char *, size_t, uint64_t *) = {
             put_line, put_mixed, put_long};
@@ -178,17 +185,22 @@ static int make_file(const char *path, enum text text, size_t size)
         uint64_t state = 0x9E3779B97F4A7C15u;
         size_t done = 0;
         static char block[1 << 18];
-        FILE *f = fopen(path, "wb");
+        struct lines_writer lines;
+        FILE *f = fopen(log->path, "wb");
         if (!f)
                 return -1;
+        buf_init(&log->index, 0);
+        lines_writer_init(&lines, &log->index);
         while (done < size) {
                 size_t n = 0;
                 while (n + longest < sizeof(block))
                         n += (size_t)put[text](block + n, sizeof(block) - n, &state);
                 if (fwrite(block, 1, n, f) != n)
                         break;
+                lines_writer_feed(&lines, block, n);
                 done += n;
         }
+        lines_writer_finish(&lines);
         return fclose(f) == 0 && done >= size ? 0 : -1;
 }
 
@@ -208,7 +220,7 @@ static struct spent since(struct spent began)
 }
 
 static struct spent run_ours(
-    const char *path, const struct trial *t, enum grep_engines engines, uint64_t *count)
+    const struct log *log, const struct trial *t, enum grep_engines engines, uint64_t *count)
 {
         struct spent began = clocks();
         struct grep_result r;
@@ -218,19 +230,18 @@ static struct spent run_ours(
             .utf8 = true,
             .case_sensitive = !t->fold,
             .max_bytes = 12288};
-        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        int fd = open(log->path, O_RDONLY | O_CLOEXEC);
         struct grep_source source = {.file = {.read = read_file, .ctx = &fd}};
-        struct map map = {0};
+        struct lines_index known;
         source.file.size = (uint64_t)lseek(fd, 0, SEEK_END);
-        if (fs_real()->map(fs_real(), fd, (size_t)source.file.size, &map) == 0)
-                source.map = &map;
+        if (lines_index_open(&known, log->index.p, log->index.n, source.file.size))
+                source.index = &known;
         if (grep_run(&source, &opt, &r, &err) < 0) {
                 fprintf(stderr, "%s: %s\n", t->pattern, err.msg);
                 exit(1);
         }
         *count = r.total_matches;
         grep_release(&r);
-        map_close(&map);
         close(fd);
         return since(began);
 }
@@ -306,16 +317,16 @@ static void keep(struct rounds *t, enum side side, size_t round, struct spent sp
 }
 
 /* All sides once; false when the counts differ. */
-static bool run_round(
-    const char *path, const char *answer, const struct trial *t, struct rounds *all, size_t round)
+static bool run_round(const struct log *log, const char *answer, const struct trial *t,
+    struct rounds *all, size_t round)
 {
         uint64_t count = 0;
         uint64_t alone = 0;
-        keep(all, OURS, round, run_ours(path, t, GREP_FASTEST, &count));
-        keep(all, RG_ONE, round, run_rg(path, t, "-j1", "-n", NULL));
-        keep(all, PCRE2_ALONE, round, run_ours(path, t, GREP_ONLY_PCRE2, &alone));
-        keep(all, RG_ALL, round, run_rg(path, t, "-j0", "-n", NULL));
-        uint64_t theirs = round == 0 ? count_rg(path, t, answer) : count;
+        keep(all, OURS, round, run_ours(log, t, GREP_FASTEST, &count));
+        keep(all, RG_ONE, round, run_rg(log->path, t, "-j1", "-n", NULL));
+        keep(all, PCRE2_ALONE, round, run_ours(log, t, GREP_ONLY_PCRE2, &alone));
+        keep(all, RG_ALL, round, run_rg(log->path, t, "-j0", "-n", NULL));
+        uint64_t theirs = round == 0 ? count_rg(log->path, t, answer) : count;
         if (count == alone && count == theirs)
                 return true;
         fprintf(stderr, "%s: %llu lines, %llu with PCRE2 alone, %llu by rg\n", t->name,
@@ -328,8 +339,9 @@ int main(int argc, char **argv)
         size_t mib = argc > 1 ? strtoul(argv[1], NULL, 10) : 256;
         size_t rounds = argc > 2 ? strtoul(argv[2], NULL, 10) : 5;
         static struct rounds all[TRIALS];
+        static struct log logs[TEXTS];
         char dir[] = "/tmp/bench_output.XXXXXX";
-        char path[TEXTS][64], answer[64];
+        char answer[64];
         double product = 1;
         double worst[3] = {0};
         int failed = 0;
@@ -337,17 +349,23 @@ int main(int argc, char **argv)
                 return 1;
         snprintf(answer, sizeof(answer), "%s/count", dir);
         for (int i = 0; i < TEXTS; i++) {
-                snprintf(path[i], sizeof(path[i]), "%s/log%d", dir, i);
-                if (make_file(path[i], (enum text)i, mib << 20) < 0)
+                snprintf(logs[i].path, sizeof(logs[i].path), "%s/log%d", dir, i);
+                if (make_file(&logs[i], (enum text)i, mib << 20) < 0)
                         return 1;
         }
         for (size_t r = 0; r < rounds; r++) {
                 for (size_t i = 0; i < TRIALS; i++)
-                        failed |= !run_round(path[trials[i].text], answer, &trials[i], &all[i], r);
+                        failed |= !run_round(&logs[trials[i].text], answer, &trials[i], &all[i], r);
         }
         printf("{\"bench\":\"output\",\"mib\":%zu,\"rounds\":%zu,\"patterns\":[", mib, rounds);
+        fprintf(
+            stderr, "%-26s %8s %8s %6s %13s\n", "pattern", "ms", "rg -j1", "ratio", "of rounds");
         for (size_t i = 0; i < TRIALS; i++) {
-                double wall[SIDES], cpu[SIDES];
+                double wall[SIDES], cpu[SIDES], each[ROUNDS_MAX];
+                for (size_t r = 0; r < rounds; r++)
+                        each[r] = all[i].cpu[OURS][r] / all[i].cpu[RG_ONE][r];
+                double low = quantile(each, rounds, 0);
+                double high = quantile(each, rounds, 1);
                 for (int k = 0; k < SIDES; k++) {
                         wall[k] = median(all[i].wall[k], rounds);
                         cpu[k] = median(all[i].cpu[k], rounds);
@@ -359,15 +377,20 @@ int main(int argc, char **argv)
                 product *= ratio[0];
                 printf("%s{\"name\":\"%s\",\"ms\":%.1f,\"rg_ms\":%.1f,\"rg_all_ms\":%.1f,"
                        "\"cpu_ms\":%.1f,\"rg_cpu_ms\":%.1f,\"pcre2_cpu_ms\":%.1f,"
-                       "\"ratio\":%.2f,\"cpu_ratio\":%.2f,\"all_ratio\":%.2f}",
+                       "\"ratio\":%.2f,\"cpu_ratio\":%.2f,\"cpu_ratio_low\":%.2f,"
+                       "\"cpu_ratio_high\":%.2f,\"all_ratio\":%.2f}",
                     i ? "," : "", trials[i].name, wall[OURS], wall[RG_ONE], wall[RG_ALL], cpu[OURS],
-                    cpu[RG_ONE], cpu[PCRE2_ALONE], ratio[0], ratio[1], ratio[2]);
+                    cpu[RG_ONE], cpu[PCRE2_ALONE], ratio[0], ratio[1], low, high, ratio[2]);
+                fprintf(stderr, "%-26s %8.1f %8.1f %6.2f   %.2f to %.2f\n", trials[i].name,
+                    cpu[OURS], cpu[RG_ONE], ratio[1], low, high);
         }
         printf("],\"geomean_ratio\":%.2f,\"worst_ratio\":%.2f,\"worst_cpu_ratio\":%.2f,"
                "\"worst_all_ratio\":%.2f}\n",
             root(product, TRIALS), worst[0], worst[1], worst[2]);
-        for (int i = 0; i < TEXTS; i++)
-                unlink(path[i]);
+        for (int i = 0; i < TEXTS; i++) {
+                unlink(logs[i].path);
+                buf_release(&logs[i].index);
+        }
         unlink(answer);
         rmdir(dir);
         return failed;

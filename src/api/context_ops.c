@@ -409,22 +409,21 @@ static int take_options(const struct json *args, struct grep_options *opt, struc
         return take_direction(args, opt, said, err);
 }
 
-/* Searches the file as memory where that is possible. Memory that broke is read instead, which
- * tells what is wrong. */
-static int search(struct context_file *f, const struct grep_options *opt, struct grep_result *out,
-    struct steno_error *err)
+/* Below this, counting the lines is faster than asking for their index. */
+#define INDEX_WORTH (1 * MIB)
+
+static int search(const struct context_shelf *shelf, struct context_file *f,
+    const struct grep_options *opt, struct grep_result *out, struct steno_error *err)
 {
-        struct map map = {0};
         struct grep_source source = {.file = {context_read_at, f, f->size}};
-        if (f->size && f->size <= SIZE_MAX && f->reader &&
-            backend_reader_map(f->reader, (size_t)f->size, &map) == 0)
-                source.map = &map;
+        struct lines_index x;
+        char *index = NULL;
+        size_t n = 0;
+        if (f->size >= INDEX_WORTH && shelf->lines(shelf, &f->info, &index, &n, NULL) == 0 && n &&
+            lines_index_open(&x, index, n, f->size))
+                source.index = &x;
         int rc = grep_run(&source, opt, out, err);
-        if (rc < 0 && map_is_broken(&map)) {
-                source.map = NULL;
-                rc = grep_run(&source, opt, out, err);
-        }
-        map_close(&map);
+        free(index);
         return rc;
 }
 
@@ -456,7 +455,7 @@ int context_grep(const struct context_shelf *shelf, const struct json *args,
                 opt.progress = watch->progress;
                 opt.progress_ctx = watch->ctx;
                 opt.utf8 = f.info.state == ARTIFACT_OPEN || f.info.utf8;
-                rc = search(&f, &opt, &result, err);
+                rc = search(shelf, &f, &opt, &result, err);
         }
         if (rc == 0) {
                 struct jsonw w = jsonw_to(out);

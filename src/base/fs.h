@@ -20,7 +20,6 @@
 #include <sys/types.h>
 #include <time.h>
 
-#include "base/map.h"
 #include "base/str.h"
 
 struct fs {
@@ -30,9 +29,6 @@ struct fs {
         int (*open)(const struct fs *self, int dir, const char *path, int flags, mode_t mode);
         int (*close)(const struct fs *self, int fd);
         ssize_t (*pread)(const struct fs *self, int fd, void *p, size_t n, off_t at);
-        /* All of a file at once (base/map.h), closed with map_close(). A file system or a wrapper
-         * that cannot do it answers -ENODEV, and the caller reads instead. */
-        int (*map)(const struct fs *self, int fd, size_t n, struct map *out);
         ssize_t (*pwrite)(const struct fs *self, int fd, const void *p, size_t n, off_t at);
         /* At the descriptor's position, or at the end with O_APPEND. */
         ssize_t (*write)(const struct fs *self, int fd, const void *p, size_t n);

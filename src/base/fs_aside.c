@@ -405,15 +405,6 @@ static ssize_t aside_pread(const struct fs *self, int fd, void *p, size_t n, off
         return h ? got : a->under->pread(a->under, fd, p, n, at);
 }
 
-static int aside_map(const struct fs *self, int fd, size_t n, struct map *out)
-{
-        struct fs_aside *a = self_of(self);
-        pthread_mutex_lock(&a->mutex);
-        struct handle *h = handle_of(a, fd);
-        pthread_mutex_unlock(&a->mutex);
-        return h ? -ENODEV : a->under->map(a->under, fd, n, out);
-}
-
 /* Nothing is written below, whatever the descriptor. */
 static ssize_t aside_pwrite(const struct fs *self, int fd, const void *p, size_t n, off_t at)
 {
@@ -669,7 +660,6 @@ struct fs_aside *fs_aside_new(const struct fs *under)
             .open = aside_open,
             .close = aside_close,
             .pread = aside_pread,
-            .map = aside_map,
             .pwrite = aside_pwrite,
             .write = aside_write,
             .fdatasync = aside_sync,

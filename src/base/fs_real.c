@@ -453,12 +453,6 @@ static int real_list(const struct fs *self, int dir,
         return rc;
 }
 
-static int real_map(const struct fs *self, int fd, size_t n, struct map *out)
-{
-        (void)self;
-        return map_open(out, fd, n);
-}
-
 static long real_magic(const struct fs *self, int fd)
 {
         struct statfs st;
@@ -489,7 +483,6 @@ const struct fs fs_real_table = {
     .flock = real_flock,
     .list = real_list,
     .magic = real_magic,
-    .map = real_map,
 };
 
 const struct fs *fs_real(void)

@@ -105,16 +105,39 @@ static size_t fit_match(struct grep_search *s, struct grep_match *m, struct grep
         }
 }
 
-/* Counts the lines before an offset, while anybody wants to know. Text that is read must be counted
- * before the window moves on; mapped text is counted when a match is found. */
-static void count_lines(struct grep_search *s, uint64_t to)
+/* Goes on from the last line before an offset that the index has. */
+static int jump_lines(struct grep_search *s, uint64_t to)
 {
-        const struct grep_text *t = &s->text;
-        if ((!s->full || s->opt->spread) && to > s->counted)
-                s->line += lines_count(
-                    t->source->map ? t->source->map->p + s->counted : t->p + (s->counted - t->at),
-                    (size_t)(to - s->counted));
-        s->counted = to;
+        uint64_t at = 0;
+        uint64_t line = 0;
+        const char *before = NULL;
+        if (!lines_index_before(s->text.source->index, to, &at, &line) || at <= s->counted)
+                return 0;
+        int rc = grep_text_span(&s->text, at - 1, at, &before, s->err);
+        if (rc == 0 && *before == '\n') { /* else the index is of another file */
+                s->counted = at;
+                s->line = line;
+        }
+        return rc;
+}
+
+/* Counts the lines before an offset, while anybody wants to know. */
+static int count_lines(struct grep_search *s, uint64_t to)
+{
+        int rc = 0;
+        if (s->full && !s->opt->spread)
+                s->counted = to;
+        if (s->text.source->index && to > s->counted + GREP_TEXT_SPAN)
+                rc = jump_lines(s, to);
+        while (rc == 0 && s->counted < to) {
+                uint64_t stop = to - s->counted < GREP_TEXT_SPAN ? to : s->counted + GREP_TEXT_SPAN;
+                const char *p = NULL;
+                rc = grep_text_span(&s->text, s->counted, stop, &p, s->err);
+                if (rc == 0)
+                        s->line += lines_count(p, (size_t)(stop - s->counted));
+                s->counted = stop;
+        }
+        return rc;
 }
 
 static int show(struct grep_search *s, const struct grep_hit *hit, struct grep_match *m,
@@ -144,28 +167,30 @@ static bool is_wanted(struct grep_search *s)
 }
 
 /* Where in the whole text matches are, however many. */
-static void spread(struct grep_search *s, uint64_t at)
+static int spread(struct grep_search *s, uint64_t at)
 {
         struct grep_result *r = s->out;
         uint64_t part = at * s->opt->spread / s->text.source->file.size;
         if (s->only_counts || (r->spread_count && part == s->part))
-                return;
-        count_lines(s, at);
+                return 0;
+        int rc = count_lines(s, at);
+        if (rc < 0)
+                return rc;
         s->part = part;
         r->spread[r->spread_count++] = s->line;
+        return 0;
 }
 
 int grep_collect(struct grep_search *s, const struct grep_hit *hit)
 {
         s->out->total_matches++;
-        if (s->opt->spread)
-                spread(s, hit->from);
-        if (s->full)
-                return 0;
-        count_lines(s, hit->from);
-        if (!is_wanted(s))
-                return 0;
-        int rc = grow(s);
+        int rc = s->opt->spread ? spread(s, hit->from) : 0;
+        if (rc < 0 || s->full)
+                return rc;
+        rc = count_lines(s, hit->from);
+        if (rc < 0 || !is_wanted(s))
+                return rc;
+        rc = grow(s);
         if (rc < 0)
                 return rc;
         struct grep_match *m = &s->out->matches[s->out->count];
@@ -492,15 +517,17 @@ static int search_text(struct grep_search *s)
                 int rc = grep_text_lines(&s->text, at, &s->n, s->err);
                 s->p = s->text.p;
                 if (rc == 0 && s->n == 0) {
-                        count_lines(s, at);
-                        rc = grep_line_giant(s, at, &at);
+                        rc = count_lines(s, at);
+                        if (rc == 0)
+                                rc = grep_line_giant(s, at, &at);
                         s->line++;
                         s->counted = at;
                 } else if (rc == 0) {
                         rc = search_block(s);
                         at += s->n;
-                        if (!s->text.source->map)
-                                count_lines(s, at);
+                        /* While the window holds it; an index tells it later. */
+                        if (rc == 0 && !s->text.source->index)
+                                rc = count_lines(s, at);
                 }
                 if (rc == 0)
                         rc = grep_check_time(s, at, GREP_WINDOW);

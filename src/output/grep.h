@@ -23,7 +23,6 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "base/map.h"
 #include "base/str.h"
 #include "output/lines.h"
 #include "steno.h"
@@ -99,9 +98,8 @@ struct grep_result {
 struct grep_source {
         struct lines_file file; /* failures of its `read` are passed on */
         size_t block;           /* bytes to read at once; 0: as many as are fastest */
-        /* The whole text as memory, which is faster, or NULL. It is watched: STENO_EIO when it
-         * broke. */
-        const struct map *map;
+        /* What is known of its lines, which saves counting them; NULL: nothing. */
+        const struct lines_index *index;
 };
 
 /*

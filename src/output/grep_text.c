@@ -18,45 +18,30 @@ int grep_text_open(struct grep_text *t, const struct grep_source *source, struct
         /* A long line is searched in pieces that overlap by GREP_LONG_SUBJECT; twice that much
          * would already do. */
         t->most = t->block < GREP_LONG_SUBJECT ? 4 * GREP_LONG_SUBJECT : 4 * t->block;
-        if (source->map)
-                return 0;
-        t->p = t->memory = malloc(t->most);
+        t->p = malloc(t->most);
         return t->p ? 0 : error_nomem(err);
 }
 
 void grep_text_close(struct grep_text *t)
 {
-        free(t->memory);
+        free(t->p);
         free(t->side);
         memset(t, 0, sizeof(*t));
-}
-
-static int check_map(const struct grep_text *t, struct steno_error *err)
-{
-        return map_is_broken(t->source->map)
-                   ? error_set(err, STENO_EIO, "the text became shorter or cannot be read")
-                   : 0;
 }
 
 int grep_text_load(struct grep_text *t, uint64_t from, size_t n, struct steno_error *err)
 {
         uint64_t left = t->source->file.size - from;
         size_t want = left < n ? (size_t)left : n;
-        if (t->source->map) {
-                t->at = from;
-                t->n = want;
-                t->p = t->source->map->p + from;
-                return check_map(t, err);
-        }
         size_t keep = t->n && from <= t->at + t->n ? (size_t)(t->at + t->n - from) : 0;
         if (keep && from > t->at)
-                memmove(t->memory, t->p + (from - t->at), keep);
+                memmove(t->p, t->p + (from - t->at), keep);
         t->at = from;
         t->n = keep;
         if (want <= keep)
                 return 0;
-        int rc = t->source->file.read(
-            t->source->file.ctx, from + keep, t->memory + keep, want - keep, err);
+        int rc =
+            t->source->file.read(t->source->file.ctx, from + keep, t->p + keep, want - keep, err);
         if (rc == 0)
                 t->n = want;
         return rc;
@@ -74,7 +59,7 @@ static size_t whole_lines(const struct grep_text *t, size_t seen)
 int grep_text_lines(struct grep_text *t, uint64_t from, size_t *n, struct steno_error *err)
 {
         /* The window's rest is the beginning of a line, and behind it comes a whole block. */
-        size_t seen = !t->source->map && from <= t->at + t->n ? (size_t)(t->at + t->n - from) : 0;
+        size_t seen = from <= t->at + t->n ? (size_t)(t->at + t->n - from) : 0;
         size_t have = seen + t->block;
         int rc = grep_text_load(t, from, have < t->most ? have : t->most, err);
         while (rc == 0 && (*n = whole_lines(t, seen)) == 0 && t->n < t->most) {
@@ -95,10 +80,6 @@ static bool is_within(uint64_t from, uint64_t to, uint64_t at, size_t n)
 int grep_text_span(
     struct grep_text *t, uint64_t from, uint64_t to, const char **p, struct steno_error *err)
 {
-        if (t->source->map) {
-                *p = t->source->map->p + from;
-                return check_map(t, err);
-        }
         if (is_within(from, to, t->at, t->n)) {
                 *p = t->p + (from - t->at);
                 return 0;

@@ -2,8 +2,8 @@
  * grep_text.h - the searched text, of which only a window is in memory. For grep.
  *
  * The window moves forward with the search. What lies outside of it (lines of context) is read
- * into a second, small buffer. Where the source is mapped, the window is a place in the map and
- * nothing is copied.
+ * into a second, small buffer. Reading costs less than mapping the file: the window stays in the
+ * processor's cache, and a map pays for each of its pages.
  */
 #ifndef OUTPUT_GREP_TEXT_H
 #define OUTPUT_GREP_TEXT_H
@@ -16,10 +16,9 @@ struct grep_text {
         size_t block; /* bytes that are read at once */
         size_t most;  /* a line longer than this does not come into the window as a whole */
         /* the window: text[at, at + n) */
-        const char *p;
+        char *p;
         size_t n;
         uint64_t at;
-        char *memory; /* of the window; NULL: the source is mapped */
         /* text[side_at, side_at + side_n), for what is not in the window */
         char *side;
         size_t side_n;

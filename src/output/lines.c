@@ -283,15 +283,9 @@ out:
         return rc;
 }
 
-int lines_at(const struct lines_file *f, const struct lines_index *x, uint64_t offset,
-    uint64_t *line, struct steno_error *err)
+bool lines_index_before(const struct lines_index *x, uint64_t offset, uint64_t *at, uint64_t *line)
 {
-        uint64_t at = 0, at_line = 1;
         size_t low = 0, high = x ? x->count : 0;
-        int rc = 0;
-        char *block = malloc(BLOCK);
-        if (!block)
-                return error_nomem(err);
         while (low < high) { /* the last entry that is not behind the place */
                 size_t mid = low + (high - low) / 2;
                 if (get_u64(x->p + mid * 8) <= offset)
@@ -299,9 +293,20 @@ int lines_at(const struct lines_file *f, const struct lines_index *x, uint64_t o
                 else
                         high = mid;
         }
-        if (low > 0) {
-                at = get_u64(x->p + (low - 1) * 8);
-                at_line = low * (uint64_t)LINES_EVERY + 1;
+        *at = low ? get_u64(x->p + (low - 1) * 8) : 0;
+        *line = low * (uint64_t)LINES_EVERY + 1;
+        return low > 0;
+}
+
+int lines_at(const struct lines_file *f, const struct lines_index *x, uint64_t offset,
+    uint64_t *line, struct steno_error *err)
+{
+        uint64_t at = 0, at_line = 1;
+        int rc = 0;
+        char *block = malloc(BLOCK);
+        if (!block)
+                return error_nomem(err);
+        if (lines_index_before(x, offset, &at, &at_line)) {
                 rc = f->read(f->ctx, at - 1, block, 1, err);
                 if (rc == 0 && block[0] != '\n') { /* of another file */
                         at = 0;

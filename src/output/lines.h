@@ -87,6 +87,10 @@ struct lines_index {
  */
 bool lines_index_open(struct lines_index *x, const void *p, size_t n, uint64_t size);
 
+/* The last indexed line that begins at or before `offset`, and where; false: that is the first line
+ * of all. That a line begins there is for the caller to check, in the file. */
+bool lines_index_before(const struct lines_index *x, uint64_t offset, uint64_t *at, uint64_t *line);
+
 /*
  * The offset of a line: index first, then forward in blocks. *found is false (and *offset the
  * file's size) when the file has fewer lines.

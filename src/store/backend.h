@@ -210,7 +210,6 @@ struct steno_backend {
             struct str call, bool *done, struct steno_error *err);
         ssize_t (*reader_read)(
             struct backend_reader *r, uint64_t at, void *p, size_t n, struct steno_error *err);
-        int (*reader_map)(struct backend_reader *r, size_t n, struct map *out);
         int (*reader_whole)(struct backend_reader *r, const struct artifact_info *info,
             steno_sink sink, void *ctx, struct steno_error *err);
         void (*reader_close)(struct backend_reader *r);

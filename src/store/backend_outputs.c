@@ -104,11 +104,6 @@ ssize_t backend_reader_read(
         return BACKEND_CALL(r, reader_read, at, p, n, err);
 }
 
-int backend_reader_map(struct backend_reader *r, size_t n, struct map *out)
-{
-        return r->ops->reader_map(r, n, out);
-}
-
 int backend_reader_whole(struct backend_reader *r, const struct artifact_info *info,
     steno_sink sink, void *ctx, struct steno_error *err)
 {

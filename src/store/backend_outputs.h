@@ -12,7 +12,6 @@
 #include <stdint.h>
 
 #include "base/hash.h"
-#include "base/map.h"
 #include "store/backend_records.h"
 
 struct backend_artifact; /* being written */
@@ -107,8 +106,6 @@ int backend_artifact_relist(struct backend_conv *conv, const struct artifact_inf
 /* Up to `n` bytes from `at` on; fewer only at the end. How many, or a negative code. */
 ssize_t backend_reader_read(
     struct backend_reader *r, uint64_t at, void *p, size_t n, struct steno_error *err);
-/* All of it as memory (base/map.h), where the backend can; else negative, and the caller reads. */
-int backend_reader_map(struct backend_reader *r, size_t n, struct map *out);
 /* Hands out the whole of a closed one. STENO_ECORRUPT: its bytes are others than `info` says,
  * which may be known only after `sink` got them. */
 int backend_reader_whole(struct backend_reader *r, const struct artifact_info *info,

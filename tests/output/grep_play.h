@@ -31,15 +31,10 @@ static inline int play_grep_blocks(struct str text, size_t block, const struct g
         return grep_run(&source, &with, out, err);
 }
 
-/* The same with the text as memory. */
 static inline int play_grep(const char *p, size_t n, const struct grep_options *opt,
     struct grep_result *out, struct steno_error *err)
 {
-        struct map map = {.p = p, .n = n};
-        struct grep_source source = {.file = {.size = n}, .map = &map};
-        struct grep_options with = *opt;
-        with.engines = opt->engines ? opt->engines : PLAY_ENGINES;
-        return grep_run(&source, &with, out, err);
+        return play_grep_blocks(str_span(p, n), 0, opt, out, err);
 }
 
 /* ---- all that a result says ---- */

@@ -165,7 +165,7 @@ static void it_finds_what_the_engine_finds_line_by_line(void **state)
 
 /* ---- windows ---- */
 
-/* Blocks of these sizes must give what the text as memory gives; 0 stands for 256 KiB. */
+/* 0 stands for 256 KiB. */
 static const size_t blocks[] = {1, 2, 7, 64, 1000, 4096, 65536, 0};
 
 static void same_in_all_blocks(struct str text, const struct grep_options *o)
@@ -299,6 +299,84 @@ static void the_ends_of_a_line_longer_than_the_window_are_its_own(void **state)
                 }
         }
         buf_release(&b);
+}
+
+/* ---- numbers of lines ---- */
+
+static void index_of(struct str text, struct buf *out)
+{
+        struct lines_writer w;
+        buf_clear(out);
+        lines_writer_init(&w, out);
+        lines_writer_feed(&w, text.p, text.n);
+        lines_writer_finish(&w);
+}
+
+static void numbered_lines(struct seed *s, struct buf *b)
+{
+        static const char *const words[] = {"skid", "error", "a", "k", "foo 12", "\xC3\xA9", "-"};
+        size_t most = 1 + (size_t)seed_below(s, 40);
+        buf_clear(b);
+        for (int i = 0; i < 5000; i++) {
+                buf_puts(b, "- -");
+                for (size_t k = 1 + (size_t)seed_below(s, most); k > 0; k--)
+                        buf_puts(b, words[seed_below(s, ITEMS(words))]);
+                if (seed_below(s, 1000) == 0)
+                        buf_puts(b, " needle");
+                if (seed_below(s, 3000) == 0)
+                        fill(b, "long", 70000);
+                buf_putc(b, '\n');
+        }
+        if (seed_below(s, 2))
+                buf_puts(b, "skid");
+}
+
+/* Also when the index is cut off, and when it is of a text with a line more at the front. */
+static void answers_are_the_same_with_an_index_of_the_lines(void **state)
+{
+        struct seed s = seed_start();
+        static const char *const patterns[] = {
+            "skid", "a", "12foo", "needle", "^- -k.*needle$", "a+k"};
+        struct buf text, other, index, want, got;
+        (void)state;
+        buf_init(&text, 0), buf_init(&other, 0), buf_init(&index, 0);
+        buf_init(&want, 0), buf_init(&got, 0);
+        for (int i = 0; i < seed_rounds(600); i++) {
+                struct grep_options o = {
+                    .pattern = str_of(patterns[seed_below(&s, ITEMS(patterns))]),
+                    .engines = PLAY_ENGINES,
+                    .utf8 = true,
+                    .max_results = 1 + (uint32_t)seed_below(&s, 60),
+                    .context_lines = (uint32_t)seed_below(&s, 4),
+                    .from_line = seed_below(&s, 2) ? seed_below(&s, 6000) : 0,
+                    .backward = seed_below(&s, 2)};
+                numbered_lines(&s, &text);
+                buf_clear(&other);
+                buf_puts(&other, "x\n");
+                buf_put(&other, text.p, text.n - 2);
+                bool strange = seed_below(&s, 3) == 0;
+                index_of(buf_str(strange ? &other : &text), &index);
+                if (seed_below(&s, 3) == 0)
+                        index.n = 16 + 8 * (size_t)seed_below(&s, 4);
+                struct grep_result r;
+                struct lines_index x;
+                struct grep_source source = {
+                    {play_read, text.p, text.n}, (size_t)seed_below(&s, 2) * 4096, NULL};
+                assert_int_equal(grep_run(&source, &o, &r, NULL), 0);
+                play_describe(&r, &want);
+                grep_release(&r);
+                assert_true(lines_index_open(&x, index.p, index.n, text.n));
+                source.index = &x;
+                assert_int_equal(grep_run(&source, &o, &r, NULL), 0);
+                play_describe(&r, &got);
+                grep_release(&r);
+                if (!str_eq(buf_str(&got), buf_str(&want)))
+                        fail_msg("%s, from %llu, backward %d, strange %d:\n%.2000s\nnot\n%.2000s",
+                            o.pattern.p, (unsigned long long)o.from_line, o.backward, strange,
+                            buf_cstr(&got), buf_cstr(&want));
+        }
+        buf_release(&text), buf_release(&other), buf_release(&index);
+        buf_release(&want), buf_release(&got);
 }
 
 /* ---- a text that cannot be read ---- */
@@ -590,6 +668,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(it_finds_what_the_engine_finds_line_by_line),
             cmocka_unit_test(answers_do_not_depend_on_the_size_of_the_blocks),
+            cmocka_unit_test(answers_are_the_same_with_an_index_of_the_lines),
             cmocka_unit_test(lines_longer_than_the_window_are_searched_whole),
             cmocka_unit_test(the_ends_of_a_line_longer_than_the_window_are_its_own),
             cmocka_unit_test(a_read_that_fails_is_an_error_and_no_match),

@@ -74,7 +74,6 @@ struct both {
         int matched;
 };
 
-/* `block` as in struct grep_source; SIZE_MAX: as memory. */
 static int answer(struct str text, const struct grep_options *o, size_t block,
     enum grep_engines engines, struct buf *out)
 {
@@ -83,10 +82,7 @@ static int answer(struct str text, const struct grep_options *o, size_t block,
         struct steno_error err = {0};
         with.engines = engines;
         /* Not play_grep(), which has engines of its own where GREP_FASTEST is asked for. */
-        struct map map = {.p = text.p, .n = text.n};
         struct grep_source source = {{play_read, (void *)(uintptr_t)text.p, text.n}, block, NULL};
-        if (block == SIZE_MAX)
-                source = (struct grep_source){source.file, 0, &map};
         int rc = grep_run(&source, &with, &r, &err);
         buf_clear(out);
         if (rc == 0)
@@ -170,7 +166,7 @@ static void random_patterns_find_the_same_with_both_engines(void **state)
                     .context_lines = (uint32_t)seed_below(&s, 3),
                     .from_line = seed_below(&s, 4) ? 0 : seed_below(&s, 40),
                     .backward = seed_below(&s, 8) == 0};
-                size_t block = seed_below(&s, 2) ? SIZE_MAX : (size_t)seed_below(&s, 2000);
+                size_t block = seed_below(&s, 2) ? 0 : (size_t)seed_below(&s, 2000);
                 same(&b, buf_str(&text), &o, block, GREP_WITH_SIEVE);
                 sieved += i % 8 == 0 && has_sieve(o.pattern, o.utf8, !o.case_sensitive);
         }
@@ -214,7 +210,7 @@ static void classes_hold_the_same_characters_with_both_engines(void **state)
                     .case_sensitive = i % 2,
                     .max_results = 1000};
                 assert_true(has_sieve(o.pattern, true, !o.case_sensitive));
-                same(&b, buf_str(&text), &o, SIZE_MAX, GREP_WITH_SIEVE);
+                same(&b, buf_str(&text), &o, 0, GREP_WITH_SIEVE);
         }
         buf_release(&text);
         both_release(&b);
@@ -255,7 +251,7 @@ static void letters_have_the_same_other_cases_with_both_engines(void **state)
                 buf_clear(&pattern);
                 text_encode(&pattern, c);
                 o.pattern = buf_str(&pattern);
-                same(&b, buf_str(&text), &o, SIZE_MAX, GREP_WITH_SIEVE);
+                same(&b, buf_str(&text), &o, 0, GREP_WITH_SIEVE);
         }
         assert_true(b.matched > rounds / 2);
         buf_release(&pattern);
@@ -314,7 +310,7 @@ static void large_texts_are_answered_alike_whichever_way_is_fastest(void **state
                     .case_sensitive = i % 2,
                     .max_results = 20,
                     .backward = i == 3};
-                same(&b, buf_str(&text), &o, i % 2 ? SIZE_MAX : 0, GREP_FASTEST);
+                same(&b, buf_str(&text), &o, 0, GREP_FASTEST);
         }
         assert_int_equal(b.answered, ITEMS(patterns));
         buf_release(&text);
@@ -359,7 +355,7 @@ static void the_engine_decides_about_lines_that_the_sieve_names(void **state)
         assert_int_equal(sieve_lines(s, text.p, text.n, &at), 3);
         sieve_free(s);
         both_init(&b);
-        assert_int_equal(answer(text, &o, SIZE_MAX, GREP_WITH_SIEVE, &b.got), 0);
+        assert_int_equal(answer(text, &o, 0, GREP_WITH_SIEVE, &b.got), 0);
         assert_true(str_starts(buf_str(&b.got), "1 0 0 0\n2 5+2 "));
         both_release(&b);
 }

@@ -356,16 +356,6 @@ static int crash_list(const struct fs *self, int dir,
         return of(self)->under->list(of(self)->under, dir, each, ctx);
 }
 
-/* Memory would go past the counting: callers read instead. */
-static int crash_map(const struct fs *self, int fd, size_t n, struct map *out)
-{
-        (void)self;
-        (void)fd;
-        (void)n;
-        (void)out;
-        return -ENODEV;
-}
-
 static long crash_magic(const struct fs *self, int fd)
 {
         return of(self)->under->magic(of(self)->under, fd);
@@ -446,7 +436,6 @@ struct crashfs *crashfs_new(const struct fs *under, const char *root)
             .flock = crash_flock,
             .list = crash_list,
             .magic = crash_magic,
-            .map = crash_map,
         };
         c->under = under;
         c->root = must(strdup(root));

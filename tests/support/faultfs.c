@@ -302,16 +302,6 @@ static int fault_list(const struct fs *self, int dir,
         return under->list(under, dir, each, ctx);
 }
 
-/* Memory would go past the counting: callers read instead. */
-static int fault_map(const struct fs *self, int fd, size_t n, struct map *out)
-{
-        (void)self;
-        (void)fd;
-        (void)n;
-        (void)out;
-        return -ENODEV;
-}
-
 static long fault_magic(const struct fs *self, int fd)
 {
         const struct fs *under = of(self)->under;
@@ -347,7 +337,6 @@ struct faultfs *faultfs_new(const struct fs *under)
             .flock = fault_flock,
             .list = fault_list,
             .magic = fault_magic,
-            .map = fault_map,
         };
         f->under = under;
         pthread_mutex_init(&f->lock, NULL);

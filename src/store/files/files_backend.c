@@ -409,11 +409,6 @@ static ssize_t do_reader_read(
         return files_reader_read((struct files_reader *)r, at, p, n, err);
 }
 
-static int do_reader_map(struct backend_reader *r, size_t n, struct map *out)
-{
-        return files_reader_map((struct files_reader *)r, n, out);
-}
-
 static int do_reader_whole(struct backend_reader *r, const struct artifact_info *info,
     steno_sink sink, void *ctx, struct steno_error *err)
 {
@@ -865,7 +860,6 @@ const struct steno_backend files_backend = {
     .artifact_lines = do_artifact_lines,
     .artifact_relist = do_artifact_relist,
     .reader_read = do_reader_read,
-    .reader_map = do_reader_map,
     .reader_whole = do_reader_whole,
     .reader_close = do_reader_close,
     .part_put = do_part_put,

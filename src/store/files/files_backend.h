@@ -47,7 +47,6 @@ int files_artifact_open(struct files_conv *conv, const struct artifact_info *inf
     struct files_reader **out, uint64_t *size, struct steno_error *err);
 ssize_t files_reader_read(
     struct files_reader *r, uint64_t at, void *p, size_t n, struct steno_error *err);
-int files_reader_map(struct files_reader *r, size_t n, struct map *out);
 int files_reader_whole(struct files_reader *r, const struct artifact_info *info, steno_sink sink,
     void *ctx, struct steno_error *err);
 void files_reader_close(struct files_reader *r);

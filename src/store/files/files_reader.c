@@ -38,11 +38,6 @@ ssize_t files_reader_read(
         return got < 0 ? error_sys(err, (int)got, "reading %s", r->id) : got;
 }
 
-int files_reader_map(struct files_reader *r, size_t n, struct map *out)
-{
-        return r->fs->map(r->fs, r->fd, n, out);
-}
-
 int files_reader_whole(struct files_reader *r, const struct artifact_info *info, steno_sink sink,
     void *ctx, struct steno_error *err)
 {

@@ -454,7 +454,6 @@ int pg_artifact_relist(struct backend_conv *conv, const struct artifact_info *sa
     bool *done, struct steno_error *err);
 ssize_t pg_reader_read(
     struct backend_reader *r, uint64_t at, void *p, size_t n, struct steno_error *err);
-int pg_reader_map(struct backend_reader *r, size_t n, struct map *out);
 int pg_reader_whole(struct backend_reader *r, const struct artifact_info *info, steno_sink sink,
     void *ctx, struct steno_error *err);
 void pg_reader_close(struct backend_reader *r);

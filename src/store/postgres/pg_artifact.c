@@ -468,12 +468,6 @@ ssize_t pg_reader_read(
         return got < 0 ? got : (ssize_t)done + got;
 }
 
-int pg_reader_map(struct backend_reader *r, size_t n, struct map *out)
-{
-        (void)r, (void)n, (void)out;
-        return -ENODEV;
-}
-
 /* Hashes what it hands on. */
 struct hashing {
         struct sha256 sha;

@@ -107,7 +107,6 @@ const struct steno_backend postgres_backend = {
     .artifact_lines = pg_artifact_lines,
     .artifact_relist = pg_artifact_relist,
     .reader_read = pg_reader_read,
-    .reader_map = pg_reader_map,
     .reader_whole = pg_reader_whole,
     .reader_close = pg_reader_close,
     .part_put = pg_part_put,
