@@ -142,6 +142,23 @@ static uint64_t continuations_of_eight(const char *p)
         return v >> 7 & ~v >> 6 & BYTE_ONES;
 }
 
+bool scan_ascii_baseline(const char *p, size_t n)
+{
+        const uint64_t bits = 0x8080808080808080u;
+        size_t i = 0;
+        for (; n - i >= 8; i += 8) {
+                uint64_t word;
+                memcpy(&word, p + i, sizeof word);
+                if (word & bits)
+                        return false;
+        }
+        for (; i < n; i++) {
+                if ((unsigned char)p[i] & 0x80)
+                        return false;
+        }
+        return true;
+}
+
 size_t scan_continuations_baseline(const char *p, size_t n)
 {
         size_t count = 0;
@@ -390,6 +407,29 @@ size_t scan_utf8(const char *p, size_t n)
         return scan_utf8_baseline(p, n);
 }
 
+/* Whole lines of the cache; *done is how far it came. */
+AVX2 static bool ascii_avx2(const char *p, size_t n, size_t *done)
+{
+        size_t i = 0;
+        for (; n - i >= 128; i += 128) {
+                const __m256i *v = (const __m256i *)(p + i);
+                __m256i x = _mm256_or_si256(_mm256_loadu_si256(v), _mm256_loadu_si256(v + 1));
+                __m256i y = _mm256_or_si256(_mm256_loadu_si256(v + 2), _mm256_loadu_si256(v + 3));
+                if (_mm256_movemask_epi8(_mm256_or_si256(x, y)))
+                        return false;
+        }
+        *done = i;
+        return true;
+}
+
+bool scan_ascii(const char *p, size_t n)
+{
+        size_t done = 0;
+        if (n >= 128 && __builtin_cpu_supports("avx2") && !ascii_avx2(p, n, &done))
+                return false;
+        return scan_ascii_baseline(p + done, n - done);
+}
+
 /* Of whole vectors; the caller has the rest. */
 AVX2 static size_t continuations_avx2(const char *p, size_t n)
 {
@@ -444,6 +484,11 @@ enum scan_stop scan_string_body(const char **p, const char *end, bool *escaped)
 size_t scan_utf8(const char *p, size_t n)
 {
         return scan_utf8_baseline(p, n);
+}
+
+bool scan_ascii(const char *p, size_t n)
+{
+        return scan_ascii_baseline(p, n);
 }
 
 size_t scan_continuations(const char *p, size_t n)

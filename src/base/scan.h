@@ -41,6 +41,9 @@ static inline size_t scan_copy_step(const char *p, char *to);
 /* Length of the longest valid UTF-8 prefix. */
 size_t scan_utf8(const char *p, size_t n);
 
+/* Is every byte below 0x80? */
+bool scan_ascii(const char *p, size_t n);
+
 /* How many bytes are 10xxxxxx, which in UTF-8 begin no character. */
 size_t scan_continuations(const char *p, size_t n);
 
@@ -51,6 +54,7 @@ static inline const char *scan_short_string(const char *p, const char *end);
 /* What machines without AVX2 use, named so that tests can hold both to the same answers. */
 enum scan_stop scan_string_body_baseline(const char **p, const char *end, bool *escaped);
 size_t scan_utf8_baseline(const char *p, size_t n);
+bool scan_ascii_baseline(const char *p, size_t n);
 size_t scan_continuations_baseline(const char *p, size_t n);
 const char *scan_unicode_escape_baseline(const char *p, const char *end);
 

@@ -1,6 +1,8 @@
 /* finder.c - see finder.h */
 #include "output/finder.h"
 
+#include <string.h>
+
 /* How common bytes are in logs and source text, most common first; what is not listed is rare. */
 static const char common[] = " e0taoin1srldc2u3ph4m.5f6g7-98/b:_ywv\tk,\"=()T[]ESAICxRND;'LPFO"
                              "MB{}j<>U\nHq+WzVGK*$#@";
@@ -28,6 +30,21 @@ static unsigned rank_folded(unsigned char c, bool fold)
         return rank_of(c | 0x20) + rank_of(c & 0xDF) / 4;
 }
 
+unsigned char finder_fold_bit(const struct finder *f, unsigned char c)
+{
+        return f->fold && is_letter(c) ? 0x20 : 0;
+}
+
+static void set_pair(struct finder *f, size_t a, size_t b)
+{
+        f->at[0] = (unsigned char)a;
+        f->at[1] = (unsigned char)b;
+        for (int k = 0; k < 2; k++) {
+                f->byte[k] = f->text[0][f->at[k]];
+                f->bits[k] = finder_fold_bit(f, f->byte[k]);
+        }
+}
+
 static void choose_pair(struct finder *f)
 {
         const unsigned char *t = f->text[0];
@@ -43,11 +60,47 @@ static void choose_pair(struct finder *f)
                     rank_folded(t[i], f->fold) < rank_folded(t[second], f->fold))
                         second = i;
         }
-        f->at[0] = (unsigned char)best;
-        f->at[1] = (unsigned char)second;
-        for (int k = 0; k < 2; k++) {
-                f->byte[k] = t[f->at[k]];
-                f->bits[k] = f->fold && is_letter(f->byte[k]) ? 0x20 : 0;
+        set_pair(f, best, second);
+}
+
+static void fill_head(struct finder *f)
+{
+        unsigned char head[3][8] = {0};
+        for (size_t i = 0; i < 8 && i < f->size[0]; i++) {
+                head[0][i] = f->text[0][i];
+                head[1][i] = finder_fold_bit(f, f->text[0][i]);
+                head[2][i] = 0xFF;
+        }
+        memcpy(&f->head, head[0], 8);
+        memcpy(&f->head_bits, head[1], 8);
+        memcpy(&f->head_mask, head[2], 8);
+}
+
+#define SAMPLES 64 /* of 64 places each */
+
+void finder_learn(struct finder *f, const char *p, size_t n)
+{
+        uint64_t places[SAMPLES][FINDER_LITERAL_MAX];
+        size_t size = f->size[0];
+        size_t step = n / SAMPLES;
+        if (!f->wide || f->count != 1 || size < 3 || step < 64 + FINDER_LITERAL_MAX)
+                return;
+        for (size_t k = 0; k < SAMPLES; k++)
+                finder_sample_avx2(f, p + k * step, places[k]);
+        uint64_t least = UINT64_MAX;
+        for (size_t a = 0; a < size; a++) {
+                for (size_t b = a + 1; b < size; b++) {
+                        uint64_t cost = 0;
+                        for (size_t k = 0; k < SAMPLES; k++)
+                                cost += (uint64_t)__builtin_popcountll(places[k][a] & places[k][b]);
+                        /* Among those that are equal there, bytes that are rare elsewhere. */
+                        cost = cost << 16 | (rank_folded(f->text[0][a], f->fold) +
+                                                rank_folded(f->text[0][b], f->fold));
+                        if (cost < least) {
+                                least = cost;
+                                set_pair(f, a, b);
+                        }
+                }
         }
 }
 
@@ -98,8 +151,10 @@ bool finder_init(struct finder *f, const struct str *literals, size_t count, boo
                 if (n < f->shortest)
                         f->shortest = n;
         }
-        if (count == 1)
+        if (count == 1) {
                 choose_pair(f);
+                fill_head(f);
+        }
         fill_tables(f);
         return true;
 }

@@ -27,6 +27,10 @@ struct finder {
         unsigned char at[2];
         unsigned char byte[2];
         unsigned char bits[2]; /* 0x20 where the byte is a letter and case is folded */
+        /* and its first 8 bytes as a number, with the bits of letters and of bytes that count */
+        uint64_t head;
+        uint64_t head_bits;
+        uint64_t head_mask;
         /* several: for each of the first `depth` bytes, which buckets a nibble may belong to */
         unsigned depth;
         unsigned char low[3][16];
@@ -39,6 +43,10 @@ struct finder {
 /* False when there is nothing to look for: no literal, an empty one, or too many. */
 bool finder_init(struct finder *f, const struct str *literals, size_t count, bool fold);
 
+/* Looks at some of the text that will be searched, and chooses the two bytes of a literal that
+ * stand there together least often: in a log every line begins alike. Changes no answer. */
+void finder_learn(struct finder *f, const char *p, size_t n);
+
 /* The first place >= from where a literal stands in p[0, n), or n. *which (may be NULL) is its
  * index; where several begin at one place, any of them. */
 size_t finder_next(const struct finder *f, const char *p, size_t n, size_t from, size_t *which);
@@ -49,12 +57,17 @@ unsigned finder_cost(struct str literal, bool fold);
 
 /* ---- between the two halves of the implementation ---- */
 
+/* 0x20 for a letter where case is folded. */
+unsigned char finder_fold_bit(const struct finder *f, unsigned char c);
 /* Does a literal stand at p? Its index or -1. */
 int finder_verify(const struct finder *f, const char *p, size_t n, uint64_t literals);
 /* AVX2 loops: they stop at a hit or where fewer than a vector is left; *from is where. */
 bool finder_pair_avx2(const struct finder *f, const char *p, size_t n, size_t *from);
 bool finder_many_avx2(const struct finder *f, const char *p, size_t n, size_t *from, size_t *which);
 uint64_t finder_count_avx2(const char *p, size_t n, char c);
+/* For each byte of the literal: a bit for each of the 64 places from p on where it stands as far
+ * behind. Reads 64 bytes more than the literal is long. */
+void finder_sample_avx2(const struct finder *f, const char *p, uint64_t *places);
 bool finder_has_avx2(void);
 
 #endif

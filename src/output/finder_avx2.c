@@ -7,6 +7,8 @@
 
 #include <immintrin.h>
 
+#define AVX2 __attribute__((target("avx2")))
+
 bool finder_has_avx2(void)
 {
         return __builtin_cpu_supports("avx2");
@@ -17,8 +19,7 @@ struct pair {
         __m256i bits[2];
 };
 
-__attribute__((target("avx2"))) static inline unsigned pair_mask(
-    const struct pair *v, const char *a, const char *b)
+AVX2 static inline unsigned pair_mask(const struct pair *v, const char *a, const char *b)
 {
         __m256i x = _mm256_or_si256(_mm256_loadu_si256((const __m256i *)a), v->bits[0]);
         __m256i y = _mm256_or_si256(_mm256_loadu_si256((const __m256i *)b), v->bits[1]);
@@ -27,13 +28,27 @@ __attribute__((target("avx2"))) static inline unsigned pair_mask(
         return (unsigned)_mm256_movemask_epi8(both);
 }
 
-/* The first verified place among the candidates of a vector at `at`. */
+/* Does the one literal stand at p? Most places differ in its first bytes. */
+static inline bool stands(const struct finder *f, const char *p, size_t n)
+{
+        uint64_t x;
+        if (n >= sizeof x) {
+                memcpy(&x, p, sizeof x);
+                if (((x | f->head_bits) & f->head_mask) != f->head)
+                        return false;
+                if (f->size[0] <= sizeof x)
+                        return true;
+        }
+        return finder_verify(f, p, n, 1) == 0;
+}
+
+/* The first verified place among the candidates of two vectors at `at`. */
 static bool pair_check(
-    const struct finder *f, const char *p, size_t n, size_t at, unsigned mask, size_t *from)
+    const struct finder *f, const char *p, size_t n, size_t at, uint64_t mask, size_t *from)
 {
         while (mask) {
-                size_t k = at + (size_t)__builtin_ctz(mask);
-                if (finder_verify(f, p + k, n - k, 1) == 0) {
+                size_t k = at + (size_t)__builtin_ctzll(mask);
+                if (stands(f, p + k, n - k)) {
                         *from = k;
                         return true;
                 }
@@ -42,8 +57,7 @@ static bool pair_check(
         return false;
 }
 
-__attribute__((target("avx2"))) bool finder_pair_avx2(
-    const struct finder *f, const char *p, size_t n, size_t *from)
+AVX2 bool finder_pair_avx2(const struct finder *f, const char *p, size_t n, size_t *from)
 {
         struct pair v;
         size_t reach = f->at[0] > f->at[1] ? f->at[0] : f->at[1];
@@ -55,11 +69,9 @@ __attribute__((target("avx2"))) bool finder_pair_avx2(
                 v.bits[k] = _mm256_set1_epi8((char)f->bits[k]);
         }
         for (; i + reach + 64 <= n; i += 64) {
-                unsigned m0 = pair_mask(&v, a + i, b + i);
-                unsigned m1 = pair_mask(&v, a + i + 32, b + i + 32);
-                if (__builtin_expect((m0 | m1) == 0, 1))
-                        continue;
-                if (pair_check(f, p, n, i, m0, from) || pair_check(f, p, n, i + 32, m1, from))
+                uint64_t mask = pair_mask(&v, a + i, b + i) |
+                                (uint64_t)pair_mask(&v, a + i + 32, b + i + 32) << 32;
+                if (__builtin_expect(mask != 0, 0) && pair_check(f, p, n, i, mask, from))
                         return true;
         }
         *from = i;
@@ -72,8 +84,7 @@ struct nibbles {
         __m256i mask;
 };
 
-__attribute__((target("avx2"))) static inline __m256i buckets_at(
-    const struct nibbles *t, const char *p, unsigned k)
+AVX2 static inline __m256i buckets_at(const struct nibbles *t, const char *p, unsigned k)
 {
         __m256i x = _mm256_loadu_si256((const __m256i *)(p + k));
         __m256i lo = _mm256_shuffle_epi8(t->low[k], _mm256_and_si256(x, t->mask));
@@ -101,7 +112,7 @@ static bool many_check(const struct finder *f, struct str text, size_t at,
         return false;
 }
 
-__attribute__((target("avx2"))) bool finder_many_avx2(
+AVX2 bool finder_many_avx2(
     const struct finder *f, const char *p, size_t n, size_t *from, size_t *which)
 {
         struct nibbles t;
@@ -130,7 +141,7 @@ __attribute__((target("avx2"))) bool finder_many_avx2(
         return false;
 }
 
-__attribute__((target("avx2"))) uint64_t finder_count_avx2(const char *p, size_t n, char c)
+AVX2 uint64_t finder_count_avx2(const char *p, size_t n, char c)
 {
         const __m256i want = _mm256_set1_epi8(c);
         const __m256i zero = _mm256_setzero_si256();
@@ -152,6 +163,17 @@ __attribute__((target("avx2"))) uint64_t finder_count_avx2(const char *p, size_t
         for (; i < n; i++)
                 count += p[i] == c;
         return count;
+}
+
+AVX2 void finder_sample_avx2(const struct finder *f, const char *p, uint64_t *places)
+{
+        for (size_t i = 0; i < f->size[0]; i++) {
+                __m256i byte = _mm256_set1_epi8((char)f->text[0][i]);
+                __m256i bits = _mm256_set1_epi8((char)finder_fold_bit(f, f->text[0][i]));
+                struct pair v = {{byte, byte}, {bits, bits}};
+                places[i] = pair_mask(&v, p + i, p + i) |
+                            (uint64_t)pair_mask(&v, p + i + 32, p + i + 32) << 32;
+        }
 }
 
 #else
@@ -179,6 +201,11 @@ uint64_t finder_count_avx2(const char *p, size_t n, char c)
         for (size_t i = 0; i < n; i++)
                 count += p[i] == c;
         return count;
+}
+
+void finder_sample_avx2(const struct finder *f, const char *p, uint64_t *places)
+{
+        (void)f, (void)p, (void)places;
 }
 
 #endif

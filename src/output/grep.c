@@ -21,6 +21,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/scan.h"
 #include "base/text.h"
 #include "output/grep_search.h"
 
@@ -409,28 +410,11 @@ static int search_windows(struct grep_search *s, size_t from, size_t to)
         return rc;
 }
 
-static bool is_ascii(const char *p, size_t n)
-{
-        const uint64_t bits = 0x8080808080808080u;
-        size_t i = 0;
-        for (; i + 64 <= n; i += 64) {
-                uint64_t w[8];
-                memcpy(w, p + i, sizeof(w));
-                if ((w[0] | w[1] | w[2] | w[3] | w[4] | w[5] | w[6] | w[7]) & bits)
-                        return false;
-        }
-        for (; i < n; i++) {
-                if ((unsigned char)p[i] & 0x80)
-                        return false;
-        }
-        return true;
-}
-
 void grep_look(struct grep_search *s, const char *text, size_t n)
 {
         /* The text is looked at only where its encoding makes a difference. */
         bool same = s->has_finder[0] && s->info[0].exact && s->has_finder[1] && s->info[1].exact;
-        s->wide = s->opt->utf8 && (same || !is_ascii(text, n));
+        s->wide = s->opt->utf8 && (same || !scan_ascii(text, n));
 }
 
 static int search_engine(struct grep_search *s)
@@ -497,6 +481,10 @@ static int search_in_way(struct grep_search *s, enum grep_way way)
 static int search_block(struct grep_search *s)
 {
         grep_look(s, s->p, s->n);
+        if (s->has_finder[s->wide] && !s->learned[s->wide]) {
+                finder_learn(&s->finder[s->wide], s->p, s->n);
+                s->learned[s->wide] = true;
+        }
         struct grep_pace *p = &s->pace[s->wide];
         enum grep_way way = choose_way(s);
         /* The first block pays for what is made once, and for the matches that are shown. */

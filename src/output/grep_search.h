@@ -30,6 +30,7 @@ struct grep_search {
         struct pattern_info info[2]; /* text that is ASCII, text that may not be */
         struct finder finder[2];
         bool has_finder[2];
+        bool learned[2]; /* the finder saw the first block */
         bool dense;
         int wide; /* index of the above for the block at hand */
         size_t candidates;

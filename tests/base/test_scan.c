@@ -152,12 +152,32 @@ static void random_bytes_have_one_valid_prefix(void **state)
         }
 }
 
+static void one_byte_beyond_ascii_is_seen_wherever_it_is(void **state)
+{
+        (void)state;
+        char *text = malloc(400);
+        assert_non_null(text);
+        for (size_t n = 0; n <= 400; n++) {
+                char *p = text + 400 - n; /* up to the end of what there is */
+                memset(text, 0x80, 400 - n);
+                memset(p, 0x7F, n);
+                assert_true(scan_ascii(p, n) && scan_ascii_baseline(p, n));
+                for (size_t at = 0; at < n; at++) {
+                        p[at] = (char)0x80;
+                        assert_false(scan_ascii(p, n) || scan_ascii_baseline(p, n));
+                        p[at] = 0;
+                }
+        }
+        free(text);
+}
+
 int main(void)
 {
         cmocka_set_message_output(CM_OUTPUT_TAP);
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(every_byte_stops_where_it_should),
             cmocka_unit_test(random_strings_are_walked_alike),
+            cmocka_unit_test(one_byte_beyond_ascii_is_seen_wherever_it_is),
             cmocka_unit_test(random_bytes_have_one_valid_prefix),
         };
         return cmocka_run_group_tests_name("scan", tests, NULL, NULL);

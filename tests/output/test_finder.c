@@ -72,6 +72,45 @@ static void every_place_is_found(void **state)
         }
 }
 
+/* Text in which most of a literal stands again and again, so that learning has something to choose.
+ */
+static void what_a_finder_learns_changes_no_answer(void **state)
+{
+        struct seed s = seed_start();
+        static const char alphabet[] = "2026-03tT\xD0\n";
+        char text[64 * 200];
+        int chose = 0;
+        (void)state;
+        for (int i = 0; i < seed_rounds(2000); i++) {
+                char word[FINDER_LITERAL_MAX];
+                struct str literal = {word, 1 + (size_t)seed_below(&s, sizeof word)};
+                bool fold = seed_below(&s, 2);
+                struct finder f, plain;
+                for (size_t k = 0; k < literal.n; k++)
+                        word[k] = alphabet[seed_below(&s, sizeof alphabet - 1)];
+                for (size_t at = 0; at < sizeof text;) {
+                        size_t n = 1 + (size_t)seed_below(&s, literal.n);
+                        for (size_t k = 0; k < n && at < sizeof text; k++)
+                                text[at++] = word[k];
+                }
+                size_t n = sizeof text - (size_t)seed_below(&s, 64 * 100);
+                assert_true(finder_init(&f, &literal, 1, fold));
+                plain = f;
+                plain.wide = false;
+                char *p = malloc(n); /* so that a read past the end is seen */
+                memcpy(p, text, n);
+                finder_learn(&f, p, n);
+                chose += f.at[0] != plain.at[0] || f.at[1] != plain.at[1];
+                for (size_t at = 0; at <= n;) {
+                        size_t found = finder_next(&f, p, n, at, NULL);
+                        assert_int_equal(found, finder_next(&plain, p, n, at, NULL));
+                        at = found + 1;
+                }
+                free(p);
+        }
+        assert_true(!finder_has_avx2() || chose > 0);
+}
+
 static void nothing_to_look_for_is_refused(void **state)
 {
         struct finder f;
@@ -92,6 +131,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(every_place_is_found),
+            cmocka_unit_test(what_a_finder_learns_changes_no_answer),
             cmocka_unit_test(nothing_to_look_for_is_refused),
             cmocka_unit_test(rare_and_long_literals_cost_less),
         };
