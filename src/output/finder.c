@@ -186,17 +186,23 @@ int finder_verify(const struct finder *f, const char *p, size_t n, uint64_t lite
 
 size_t finder_next(const struct finder *f, const char *p, size_t n, size_t from, size_t *which)
 {
+        return finder_next_before(f, p, n, from, n, which);
+}
+
+size_t finder_next_before(
+    const struct finder *f, const char *p, size_t n, size_t from, size_t stop, size_t *which)
+{
         size_t unused;
         uint64_t all = f->count == 64 ? UINT64_MAX : ((uint64_t)1 << f->count) - 1;
         which = which ? which : &unused;
         *which = 0;
-        if (from >= n)
+        if (from >= stop)
                 return n;
-        if (f->wide && f->count == 1 && finder_pair_avx2(f, p, n, &from))
-                return from;
-        if (f->wide && f->count > 1 && finder_many_avx2(f, p, n, &from, which))
-                return from;
-        for (; from + f->shortest <= n; from++) {
+        if (f->wide && f->count == 1 && finder_pair_avx2(f, p, n, stop, &from))
+                return from < stop ? from : n;
+        if (f->wide && f->count > 1 && finder_many_avx2(f, p, n, stop, &from, which))
+                return from < stop ? from : n;
+        for (; from < stop && from + f->shortest <= n; from++) {
                 if (!f->first[(unsigned char)p[from]])
                         continue;
                 int i = finder_verify(f, p + from, n - from, all);

@@ -50,6 +50,10 @@ void finder_learn(struct finder *f, const char *p, size_t n);
 /* The first place >= from where a literal stands in p[0, n), or n. *which (may be NULL) is its
  * index; where several begin at one place, any of them. */
 size_t finder_next(const struct finder *f, const char *p, size_t n, size_t from, size_t *which);
+/* The same among the places before `stop`, or n. Where there is text behind them it is faster than
+ * if there were none. */
+size_t finder_next_before(
+    const struct finder *f, const char *p, size_t n, size_t from, size_t stop, size_t *which);
 
 /* Rough cost of looking for this literal: how common its rarest bytes are in tool outputs and
  * logs. Smaller is better. */
@@ -61,9 +65,11 @@ unsigned finder_cost(struct str literal, bool fold);
 unsigned char finder_fold_bit(const struct finder *f, unsigned char c);
 /* Does a literal stand at p? Its index or -1. */
 int finder_verify(const struct finder *f, const char *p, size_t n, uint64_t literals);
-/* AVX2 loops: they stop at a hit or where fewer than a vector is left; *from is where. */
-bool finder_pair_avx2(const struct finder *f, const char *p, size_t n, size_t *from);
-bool finder_many_avx2(const struct finder *f, const char *p, size_t n, size_t *from, size_t *which);
+/* AVX2 loops over p[*from, n): they end at a hit, at or a little behind `stop`, or where fewer than
+ * a vector is left; *from is where. */
+bool finder_pair_avx2(const struct finder *f, const char *p, size_t n, size_t stop, size_t *from);
+bool finder_many_avx2(
+    const struct finder *f, const char *p, size_t n, size_t stop, size_t *from, size_t *which);
 uint64_t finder_count_avx2(const char *p, size_t n, char c);
 /* For each byte of the literal: a bit for each of the 64 places from p on where it stands as far
  * behind. Reads 64 bytes more than the literal is long. */

@@ -57,7 +57,8 @@ static bool pair_check(
         return false;
 }
 
-AVX2 bool finder_pair_avx2(const struct finder *f, const char *p, size_t n, size_t *from)
+AVX2 bool finder_pair_avx2(
+    const struct finder *f, const char *p, size_t n, size_t stop, size_t *from)
 {
         struct pair v;
         size_t reach = f->at[0] > f->at[1] ? f->at[0] : f->at[1];
@@ -68,7 +69,7 @@ AVX2 bool finder_pair_avx2(const struct finder *f, const char *p, size_t n, size
                 v.byte[k] = _mm256_set1_epi8((char)f->byte[k]);
                 v.bits[k] = _mm256_set1_epi8((char)f->bits[k]);
         }
-        for (; i + reach + 64 <= n; i += 64) {
+        for (; i < stop && i + reach + 64 <= n; i += 64) {
                 uint64_t mask = pair_mask(&v, a + i, b + i) |
                                 (uint64_t)pair_mask(&v, a + i + 32, b + i + 32) << 32;
                 if (__builtin_expect(mask != 0, 0) && pair_check(f, p, n, i, mask, from))
@@ -113,7 +114,7 @@ static bool many_check(const struct finder *f, struct str text, size_t at,
 }
 
 AVX2 bool finder_many_avx2(
-    const struct finder *f, const char *p, size_t n, size_t *from, size_t *which)
+    const struct finder *f, const char *p, size_t n, size_t stop, size_t *from, size_t *which)
 {
         struct nibbles t;
         size_t i = *from;
@@ -123,7 +124,7 @@ AVX2 bool finder_many_avx2(
                 t.low[k] = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)f->low[k]));
                 t.high[k] = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)f->high[k]));
         }
-        for (; i + 32 + 3 <= n; i += 32) {
+        for (; i < stop && i + 32 + 3 <= n; i += 32) {
                 __m256i r = buckets_at(&t, p + i, 0);
                 if (f->depth > 1)
                         r = _mm256_and_si256(r, buckets_at(&t, p + i, 1));
@@ -183,15 +184,16 @@ bool finder_has_avx2(void)
         return false;
 }
 
-bool finder_pair_avx2(const struct finder *f, const char *p, size_t n, size_t *from)
+bool finder_pair_avx2(const struct finder *f, const char *p, size_t n, size_t stop, size_t *from)
 {
-        (void)f, (void)p, (void)n, (void)from;
+        (void)f, (void)p, (void)n, (void)stop, (void)from;
         return false;
 }
 
-bool finder_many_avx2(const struct finder *f, const char *p, size_t n, size_t *from, size_t *which)
+bool finder_many_avx2(
+    const struct finder *f, const char *p, size_t n, size_t stop, size_t *from, size_t *which)
 {
-        (void)f, (void)p, (void)n, (void)from, (void)which;
+        (void)f, (void)p, (void)n, (void)stop, (void)from, (void)which;
         return false;
 }
 

@@ -29,6 +29,7 @@
 /* Loading Hyperscan and compiling take some ms. It is asked for where the rest of the text would
  * take several times that without it. */
 #define SIEVE_GAIN_US 16000
+#define LOOK_EVERY_US 1000
 #define PACE_BLOCKS 64  /* that are searched in the fastest way before others are tried again */
 #define PACE_HOPELESS 3 /* times as slow: not tried again */
 
@@ -45,6 +46,12 @@ int grep_check_time(struct grep_search *s, uint64_t at, size_t work)
         if (s->unchecked < GREP_WINDOW)
                 return 0;
         s->unchecked = 0;
+        /* Asking for processor time is a call of the kernel, and it cannot have advanced by more
+         * than the time that went by. */
+        int64_t now = time_monotonic_us();
+        if (now - s->looked < LOOK_EVERY_US)
+                return 0;
+        s->looked = now;
         uint64_t us = elapsed_us(s);
         if (us < (uint64_t)s->deadline_ms * 1000)
                 return 0;
@@ -483,6 +490,8 @@ static int search_block(struct grep_search *s)
         grep_look(s, s->p, s->n);
         if (s->has_finder[s->wide] && !s->learned[s->wide]) {
                 finder_learn(&s->finder[s->wide], s->p, s->n);
+                if (s->has_starts[s->wide])
+                        finder_learn(&s->starts[s->wide], s->p, s->n);
                 s->learned[s->wide] = true;
         }
         struct grep_pace *p = &s->pace[s->wide];
@@ -547,7 +556,11 @@ static void prepare(struct grep_search *s)
         bool fold = !s->opt->case_sensitive;
         for (int wide = 0; wide < 2; wide++) {
                 pattern_read(s->opt->pattern, s->opt->utf8, fold, fold && wide, &s->info[wide]);
-                s->has_finder[wide] = pattern_finder(&s->info[wide], fold, &s->finder[wide]);
+                const struct pattern_info *info = &s->info[wide];
+                s->has_finder[wide] =
+                    info->has_literals && pattern_finder(&info->literals, fold, &s->finder[wide]);
+                s->has_starts[wide] =
+                    info->has_starts && pattern_finder(&info->starts, fold, &s->starts[wide]);
         }
         s->line = 1;
         s->max_results = s->opt->max_results ? s->opt->max_results : CONTEXT_GREP_RESULTS_DEFAULT;

@@ -88,6 +88,7 @@ static int match_slices(
         size_t n = line->n;
         while (line->next <= line->limit) {
                 size_t step = slice(s, code, n, line->effort);
+                size_t stop = line->limit - line->next < step ? line->limit + 1 : line->next + step;
                 size_t at = char_floor(p, n, line->next);
                 size_t base = at < LOOKBEHIND ? 0 : char_floor(p, n, at - LOOKBEHIND);
                 bool cut = n - at > step + GREP_LONG_SUBJECT;
@@ -95,7 +96,7 @@ static int match_slices(
                 struct grep_subject sub = {.p = p + base,
                     .n = last - base,
                     .from = at - base,
-                    .stop = line->next - base + step,
+                    .stop = stop - base,
                     .cut_before = base > 0 || line->cut_before,
                     .cut_after = cut || line->cut_after,
                     .effort = line->effort};
@@ -120,18 +121,52 @@ static int match_slices(
         return 0;
 }
 
-static int match_sliced(struct grep_search *s, struct grep_code *code, size_t from, size_t to,
-    enum grep_effort effort, size_t *start, size_t *end)
+/* A match that begins at one of the starting points line->next to line->limit. */
+static int match_among(
+    struct grep_search *s, struct grep_code *code, struct piece *line, size_t *start, size_t *end)
 {
-        struct piece line = {.p = s->p + from,
-            .n = to - from,
-            .offset = s->text.at + from,
-            .limit = to - from,
-            .effort = effort};
-        int rc = match_slices(s, code, &line, start, end);
-        *start += from;
-        *end += from;
-        return rc;
+        size_t n = line->n;
+        size_t count = line->limit - line->next;
+        size_t points = s->engine->points(code, n, GREP_LIGHT);
+        if (count > GREP_WINDOW || n > GREP_LONG_SUBJECT || count > points)
+                return match_slices(s, code, line, start, end);
+        struct grep_subject sub = {.p = line->p,
+            .n = n,
+            .from = char_floor(line->p, n, line->next),
+            .stop = line->limit + 1};
+        int rc = s->engine->next(code, &sub, start, end, s->err);
+        if (rc == STENO_ELIMIT) {
+                line->effort = GREP_HARD;
+                return match_slices(s, code, line, start, end);
+        }
+        /* Where a call may cost much, the clock is looked at after each. */
+        int late = grep_check_time(
+            s, line->offset + line->limit, points != SIZE_MAX ? GREP_WINDOW : count + 64);
+        return late < 0 ? late : rc;
+}
+
+/* A match can only begin before a literal of `starts`, and not far from it. */
+static int match_starts(
+    struct grep_search *s, struct grep_code *code, struct piece *line, size_t *start, size_t *end)
+{
+        const struct finder *f = &s->starts[s->wide];
+        struct pattern_span lead = s->info[s->wide].lead;
+        size_t n = line->n;
+        size_t behind = s->n - (size_t)(line->p - s->p);
+        size_t tried = line->next;
+        for (size_t at = tried; (at = finder_next_before(f, line->p, behind, at, n, NULL)) < n;
+             at++) {
+                size_t first = at < lead.most ? 0 : at - lead.most;
+                if (at < tried + lead.least)
+                        continue;
+                line->next = first < tried ? tried : first;
+                line->limit = at - lead.least;
+                tried = line->limit + 1;
+                int rc = match_among(s, code, line, start, end);
+                if (rc)
+                        return rc;
+        }
+        return 0;
 }
 
 int grep_line_match(struct grep_search *s, size_t from, size_t to, size_t *start, size_t *end)
@@ -142,18 +177,16 @@ int grep_line_match(struct grep_search *s, size_t from, size_t to, size_t *start
                 return rc;
         if (to > from && s->p[to - 1] == '\r')
                 to--;
-        if (to - from > GREP_WINDOW || to - from > s->engine->points(code, to - from, GREP_LIGHT))
-                return match_sliced(s, code, from, to, GREP_LIGHT, start, end);
-        struct grep_subject sub = {.p = s->p + from, .n = to - from, .stop = to - from + 1};
-        rc = s->engine->next(code, &sub, start, end, s->err);
-        if (rc == STENO_ELIMIT)
-                return match_sliced(s, code, from, to, GREP_HARD, start, end);
+        struct piece line = {.p = s->p + from,
+            .n = to - from,
+            .offset = s->text.at + from,
+            .limit = to - from,
+            .effort = GREP_LIGHT};
+        rc = s->has_starts[s->wide] ? match_starts(s, code, &line, start, end)
+                                    : match_among(s, code, &line, start, end);
         *start += from;
         *end += from;
-        /* Where a call may cost much, the clock is looked at after each. */
-        bool costly = s->engine->points(code, to - from, GREP_LIGHT) != SIZE_MAX;
-        int late = grep_check_time(s, s->text.at + to, costly ? GREP_WINDOW : to - from + 64);
-        return late < 0 ? late : rc;
+        return rc;
 }
 
 /* ---- lines that are longer than the window ---- */

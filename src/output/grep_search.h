@@ -31,6 +31,9 @@ struct grep_search {
         struct finder finder[2];
         bool has_finder[2];
         bool learned[2]; /* the finder saw the first block */
+        /* literals that tell where in a line a match may begin */
+        struct finder starts[2];
+        bool has_starts[2];
         bool dense;
         int wide; /* index of the above for the block at hand */
         size_t candidates;
@@ -38,7 +41,8 @@ struct grep_search {
         bool no_sieve[2];         /* there is none for this pattern */
         struct grep_pace pace[2]; /* for text that is ASCII, and other */
         /* time */
-        int64_t began; /* time_thread_us() */
+        int64_t began;  /* time_thread_us() */
+        int64_t looked; /* time_monotonic_us() when the clock was last asked */
         size_t unchecked;
         uint32_t deadline_ms;
         /* what was found */

@@ -13,8 +13,12 @@ struct part {
         bool exact;    /* matches the strings of `set` and nothing else */
         bool required; /* every match contains one of `set` */
         bool zero_width;
+        struct pattern_span width; /* of what it matches */
         struct pattern_set set;
 };
+
+#define FAR 4096       /* a span that is not worth knowing */
+#define LEAD_MOST 1024 /* bytes before a literal in which a match may begin */
 
 struct reader {
         const char *p;
@@ -26,7 +30,18 @@ struct reader {
         bool line_bound;
         bool ascii;
         bool zero_width; /* there is an assertion: a literal alone is not a match */
+        bool has_starts;
+        struct pattern_set starts;
+        struct pattern_span lead;
 };
+
+static void span_add(struct pattern_span *s, struct pattern_span more)
+{
+        s->least += more.least;
+        s->most += more.most;
+        s->least = s->least < FAR ? s->least : FAR;
+        s->most = s->most < FAR ? s->most : FAR;
+}
 
 /* ---- sets ---- */
 
@@ -84,16 +99,24 @@ static uint64_t set_cost(const struct pattern_set *s, bool fold)
 
 /* ---- atoms ---- */
 
-static void part_unknown(struct part *t)
+/* All but how wide it is. */
+static void part_forget(struct part *t)
 {
         t->exact = t->required = t->zero_width = false;
         t->set.count = 0;
+}
+
+static void part_unknown(struct part *t)
+{
+        part_forget(t);
+        t->width = (struct pattern_span){1, 4}; /* any character */
 }
 
 static void part_zero(struct reader *r, struct part *t)
 {
         part_unknown(t);
         t->zero_width = true;
+        t->width = (struct pattern_span){0, 0};
         r->zero_width = true;
 }
 
@@ -110,6 +133,7 @@ static void part_literal(struct reader *r, const char *p, size_t n, struct part 
         if (r->wide_fold && (c == 'k' || c == 's'))
                 return;
         t->exact = true;
+        t->width = (struct pattern_span){(unsigned)n, (unsigned)n};
         if (n == 1)
                 set_add(&t->set, &c, 1);
         else
@@ -177,6 +201,7 @@ static void read_escape(struct reader *r, struct part *t)
         } else if (c >= '1' && c <= '9') {
                 while (r->p < r->end && *r->p >= '0' && *r->p <= '9')
                         r->p++;
+                t->width = (struct pattern_span){0, FAR};
         } else if (escaped_char(r, c, &value)) {
                 part_literal(r, &value, 1, t);
         } else {
@@ -436,20 +461,27 @@ static struct range read_quantifier(struct reader *r)
         return q;
 }
 
+static unsigned times(unsigned n, unsigned width)
+{
+        return n < FAR && n * width < FAR ? n * width : width ? FAR : 0;
+}
+
 static void quantify(struct part *t, struct range q)
 {
+        t->width.least = times(q.least, t->width.least);
+        t->width.most = times(q.most, t->width.most);
         if (q.least == 0) {
                 if (q.most == 1 && t->exact && set_add(&t->set, "", 0))
                         return;
-                part_unknown(t);
+                part_forget(t);
                 return;
         }
         if (t->exact) {
                 struct pattern_set once = t->set;
-                unsigned times = 1;
-                while (times < q.least && set_cross(&t->set, &once))
-                        times++;
-                t->exact = times == q.most;
+                unsigned n = 1;
+                while (n < q.least && set_cross(&t->set, &once))
+                        n++;
+                t->exact = n == q.most;
                 t->required = !t->exact;
         }
 }
@@ -464,10 +496,23 @@ static void consider(const struct reader *r, struct part *best, const struct pat
         best->set = *s;
 }
 
+/* A set that stands so many bytes behind the beginning of every match. */
+static void consider_start(struct reader *r, const struct pattern_set *s, struct pattern_span lead)
+{
+        uint64_t cost = set_cost(s, r->fold);
+        if (lead.most > LEAD_MOST || cost == UINT64_MAX ||
+            (r->has_starts && cost >= set_cost(&r->starts, r->fold)))
+                return;
+        r->has_starts = true;
+        r->starts = *s;
+        r->lead = lead;
+}
+
 static void read_sequence(struct reader *r, unsigned depth, struct part *out)
 {
         struct pattern_set run = {.count = 1};
         struct part best = {0};
+        struct pattern_span lead = {0, 0}; /* of the run */
         bool whole = true;
         while (r->p < r->end && *r->p != '|' && *r->p != ')' && !r->opaque) {
                 struct part t;
@@ -477,16 +522,23 @@ static void read_sequence(struct reader *r, unsigned depth, struct part *out)
                         continue;
                 if (!q.once)
                         quantify(&t, q);
+                struct pattern_span before = best.width;
+                span_add(&best.width, t.width);
                 if (t.exact && set_cross(&run, &t.set))
                         continue;
                 consider(r, &best, &run);
+                if (depth == 0)
+                        consider_start(r, &run, lead);
                 whole = false;
                 run = (struct pattern_set){.count = 1};
+                lead = t.exact ? before : best.width;
                 if (t.exact)
                         run = t.set;
                 else if (t.required)
                         consider(r, &best, &t.set);
         }
+        if (depth == 0)
+                consider_start(r, &run, lead);
         *out = best;
         if (whole) {
                 out->exact = true;
@@ -504,9 +556,15 @@ static void read_alternatives(struct reader *r, unsigned depth, struct part *out
                 struct part other;
                 r->p++;
                 read_sequence(r, depth, &other);
+                if (other.width.least < out->width.least)
+                        out->width.least = other.width.least;
+                if (other.width.most > out->width.most)
+                        out->width.most = other.width.most;
+                if (depth == 0)
+                        r->has_starts = false;
                 bool known = (out->exact || out->required) && (other.exact || other.required);
                 if (!known || !set_union(&out->set, &other.set)) {
-                        part_unknown(out);
+                        part_forget(out);
                         continue;
                 }
                 out->required = !(out->exact && other.exact);
@@ -535,14 +593,21 @@ void pattern_read(
         out->literals = all.set;
         out->has_literals = (all.exact || all.required) && set_cost(&all.set, fold) != UINT64_MAX;
         out->exact = out->has_literals && all.exact && !r.zero_width;
+        /* Of alternatives only when all are literals is it known how each begins. */
+        if (all.exact && out->has_literals) {
+                r.has_starts = true;
+                r.starts = all.set;
+                r.lead = (struct pattern_span){0, 0};
+        }
+        out->has_starts = r.has_starts;
+        out->starts = r.starts;
+        out->lead = r.lead;
 }
 
-bool pattern_finder(const struct pattern_info *info, bool fold, struct finder *f)
+bool pattern_finder(const struct pattern_set *literals, bool fold, struct finder *f)
 {
         struct str list[PATTERN_LITERALS];
-        if (!info->has_literals)
-                return false;
-        for (unsigned i = 0; i < info->literals.count; i++)
-                list[i] = str_span(info->literals.item[i].text, info->literals.item[i].size);
-        return finder_init(f, list, info->literals.count, fold);
+        for (unsigned i = 0; i < literals->count; i++)
+                list[i] = str_span(literals->item[i].text, literals->item[i].size);
+        return finder_init(f, list, literals->count, fold);
 }

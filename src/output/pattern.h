@@ -26,6 +26,12 @@ struct pattern_set {
         } item[PATTERN_LITERALS];
 };
 
+/* So many bytes, at least and at most. */
+struct pattern_span {
+        unsigned least;
+        unsigned most;
+};
+
 struct pattern_info {
         bool understood; /* all of it; without that nothing below is set */
         /* Every match contains one of these (ASCII letters in lower case when folding). */
@@ -33,6 +39,10 @@ struct pattern_info {
         struct pattern_set literals;
         /* The pattern is nothing but these literals: finding one is a match. */
         bool exact;
+        /* And one of these, so many bytes behind where it begins. */
+        bool has_starts;
+        struct pattern_set starts;
+        struct pattern_span lead;
         /* Nothing in it can consume or look at a line feed, so searching many lines at once finds
          * what searching each alone would. */
         bool line_bound;
@@ -47,7 +57,7 @@ struct pattern_info {
 void pattern_read(
     struct str pattern, bool utf8, bool fold, bool wide_fold, struct pattern_info *out);
 
-/* Looks for the literals; false when there are none. */
-bool pattern_finder(const struct pattern_info *info, bool fold, struct finder *f);
+/* Looks for literals; false when there are none. */
+bool pattern_finder(const struct pattern_set *literals, bool fold, struct finder *f);
 
 #endif
