@@ -113,6 +113,7 @@ static void add_to_tables(struct finder *f, const unsigned char *t, unsigned cha
                 for (int i = 0; i < 2; i++) {
                         f->low[k][forms[i] & 15] |= bit;
                         f->high[k][forms[i] >> 4] |= bit;
+                        f->whole[k][forms[i] & 127] |= bit;
                         if (k == 0)
                                 f->first[forms[i]] = 1;
                 }
@@ -139,6 +140,7 @@ bool finder_init(struct finder *f, const struct str *literals, size_t count, boo
         f->fold = fold;
         f->shortest = FINDER_LITERAL_MAX;
         f->wide = finder_has_avx2();
+        f->wider = f->wide && finder_has_avx512();
         for (size_t i = 0; i < count; i++) {
                 size_t n = literals[i].n < FINDER_LITERAL_MAX ? literals[i].n : FINDER_LITERAL_MAX;
                 if (n == 0)
@@ -184,6 +186,51 @@ int finder_verify(const struct finder *f, const char *p, size_t n, uint64_t lite
         return -1;
 }
 
+/* Does the one literal stand at p? Most places differ in its first bytes. */
+static inline bool stands(const struct finder *f, const char *p, size_t n)
+{
+        uint64_t x;
+        if (n >= sizeof x) {
+                memcpy(&x, p, sizeof x);
+                if (((x | f->head_bits) & f->head_mask) != f->head)
+                        return false;
+                if (f->size[0] <= sizeof x)
+                        return true;
+        }
+        return finder_verify(f, p, n, 1) == 0;
+}
+
+bool finder_check_pair(
+    const struct finder *f, struct str text, size_t at, uint64_t mask, size_t *from)
+{
+        for (; mask; mask &= mask - 1) {
+                size_t k = at + (size_t)__builtin_ctzll(mask);
+                if (stands(f, text.p + k, text.n - k)) {
+                        *from = k;
+                        return true;
+                }
+        }
+        return false;
+}
+
+bool finder_check_many(const struct finder *f, struct str text, size_t at,
+    const unsigned char *buckets, uint64_t mask, size_t *from, size_t *which)
+{
+        for (; mask; mask &= mask - 1) {
+                unsigned k = (unsigned)__builtin_ctzll(mask);
+                uint64_t literals = 0;
+                for (unsigned b = buckets[k]; b; b &= b - 1)
+                        literals |= f->bucket[__builtin_ctz(b)];
+                int i = finder_verify(f, text.p + at + k, text.n - at - k, literals);
+                if (i >= 0) {
+                        *from = at + k;
+                        *which = (size_t)i;
+                        return true;
+                }
+        }
+        return false;
+}
+
 size_t finder_next(const struct finder *f, const char *p, size_t n, size_t from, size_t *which)
 {
         return finder_next_before(f, p, n, from, n, which);
@@ -198,6 +245,9 @@ size_t finder_next_before(
         *which = 0;
         if (from >= stop)
                 return n;
+        if (f->wider && (f->count == 1 ? finder_pair_avx512(f, p, n, stop, &from)
+                                       : finder_many_avx512(f, p, n, stop, &from, which)))
+                return from < stop ? from : n;
         if (f->wide && f->count == 1 && finder_pair_avx2(f, p, n, stop, &from))
                 return from < stop ? from : n;
         if (f->wide && f->count > 1 && finder_many_avx2(f, p, n, stop, &from, which))

@@ -2,8 +2,8 @@
  * finder.h - finding one of a few literals in bytes, as fast as memory delivers them.
  *
  * One literal is found by its two rarest bytes, several by a table of nibbles over their first
- * bytes (the scheme known as Teddy); both have AVX2 forms and portable ones, chosen at run time.
- * With `fold` ASCII letters match in either case. Knows nothing of lines or patterns.
+ * bytes (the scheme known as Teddy); both have AVX-512, AVX2 and portable forms, chosen at run
+ * time. With `fold` ASCII letters match in either case. Knows nothing of lines or patterns.
  */
 #ifndef OUTPUT_FINDER_H
 #define OUTPUT_FINDER_H
@@ -37,7 +37,9 @@ struct finder {
         unsigned char high[3][16];
         uint64_t bucket[8]; /* literals of each bucket */
         unsigned char first[256];
-        bool wide; /* this machine has AVX2 */
+        unsigned char whole[3][128]; /* the same for a byte without its highest bit */
+        bool wide;                   /* this machine has AVX2 */
+        bool wider;                  /* and AVX-512 with its tables of bytes */
 };
 
 /* False when there is nothing to look for: no literal, an empty one, or too many. */
@@ -73,6 +75,17 @@ bool finder_many_avx2(
 uint64_t finder_count_avx2(const char *p, size_t n, char c);
 /* For each byte of the literal: a bit for each of the 64 places from p on where it stands as far
  * behind. Reads 64 bytes more than the literal is long. */
+/* The same with vectors of 64 bytes. */
+bool finder_has_avx512(void);
+bool finder_pair_avx512(const struct finder *f, const char *p, size_t n, size_t stop, size_t *from);
+bool finder_many_avx512(
+    const struct finder *f, const char *p, size_t n, size_t stop, size_t *from, size_t *which);
+/* The first of the places p[at + k], k a bit of the mask, where the one literal stands. */
+bool finder_check_pair(
+    const struct finder *f, struct str text, size_t at, uint64_t mask, size_t *from);
+/* The same for several literals; buckets[k] says which can stand at a place. */
+bool finder_check_many(const struct finder *f, struct str text, size_t at,
+    const unsigned char *buckets, uint64_t mask, size_t *from, size_t *which);
 void finder_sample_avx2(const struct finder *f, const char *p, uint64_t *places);
 bool finder_has_avx2(void);
 

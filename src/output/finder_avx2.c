@@ -28,35 +28,6 @@ AVX2 static inline unsigned pair_mask(const struct pair *v, const char *a, const
         return (unsigned)_mm256_movemask_epi8(both);
 }
 
-/* Does the one literal stand at p? Most places differ in its first bytes. */
-static inline bool stands(const struct finder *f, const char *p, size_t n)
-{
-        uint64_t x;
-        if (n >= sizeof x) {
-                memcpy(&x, p, sizeof x);
-                if (((x | f->head_bits) & f->head_mask) != f->head)
-                        return false;
-                if (f->size[0] <= sizeof x)
-                        return true;
-        }
-        return finder_verify(f, p, n, 1) == 0;
-}
-
-/* The first verified place among the candidates of two vectors at `at`. */
-static bool pair_check(
-    const struct finder *f, const char *p, size_t n, size_t at, uint64_t mask, size_t *from)
-{
-        while (mask) {
-                size_t k = at + (size_t)__builtin_ctzll(mask);
-                if (stands(f, p + k, n - k)) {
-                        *from = k;
-                        return true;
-                }
-                mask &= mask - 1;
-        }
-        return false;
-}
-
 AVX2 bool finder_pair_avx2(
     const struct finder *f, const char *p, size_t n, size_t stop, size_t *from)
 {
@@ -72,7 +43,8 @@ AVX2 bool finder_pair_avx2(
         for (; i < stop && i + reach + 64 <= n; i += 64) {
                 uint64_t mask = pair_mask(&v, a + i, b + i) |
                                 (uint64_t)pair_mask(&v, a + i + 32, b + i + 32) << 32;
-                if (__builtin_expect(mask != 0, 0) && pair_check(f, p, n, i, mask, from))
+                if (__builtin_expect(mask != 0, 0) &&
+                    finder_check_pair(f, str_span(p, n), i, mask, from))
                         return true;
         }
         *from = i;
@@ -92,25 +64,6 @@ AVX2 static inline __m256i buckets_at(const struct nibbles *t, const char *p, un
         __m256i hi =
             _mm256_shuffle_epi8(t->high[k], _mm256_and_si256(_mm256_srli_epi16(x, 4), t->mask));
         return _mm256_and_si256(lo, hi);
-}
-
-static bool many_check(const struct finder *f, struct str text, size_t at,
-    const unsigned char *buckets, unsigned mask, size_t *from, size_t *which)
-{
-        while (mask) {
-                unsigned k = (unsigned)__builtin_ctz(mask);
-                uint64_t literals = 0;
-                for (unsigned b = buckets[k]; b; b &= b - 1)
-                        literals |= f->bucket[__builtin_ctz(b)];
-                int i = finder_verify(f, text.p + at + k, text.n - at - k, literals);
-                if (i >= 0) {
-                        *from = at + k;
-                        *which = (size_t)i;
-                        return true;
-                }
-                mask &= mask - 1;
-        }
-        return false;
 }
 
 AVX2 bool finder_many_avx2(
@@ -135,7 +88,7 @@ AVX2 bool finder_many_avx2(
                         continue;
                 unsigned char buckets[32];
                 _mm256_storeu_si256((__m256i *)buckets, r);
-                if (many_check(f, str_span(p, n), i, buckets, ~none, from, which))
+                if (finder_check_many(f, str_span(p, n), i, buckets, (uint32_t)~none, from, which))
                         return true;
         }
         *from = i;

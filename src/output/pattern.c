@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/scan.h"
+#include "base/text.h"
 
 #define NESTING 32
 
@@ -120,14 +121,50 @@ static void part_zero(struct reader *r, struct part *t)
         r->zero_width = true;
 }
 
+size_t pattern_cases(uint32_t cp, uint32_t cases[PATTERN_CASES])
+{
+        static const uint32_t more[][2] = {{0xE5, 0x212B}, {0x432, 0x1C80}, {0x434, 0x1C81},
+            {0x43E, 0x1C82}, {0x441, 0x1C83}, {0x442, 0x1C84}, {0x442, 0x1C85}, {0x44A, 0x1C86}};
+        bool latin = cp >= 0xC0 && cp <= 0xFE && (cp & 0x1F) != 0x17 && (cp & 0x1F) != 0x1F;
+        bool cyrillic = cp >= 0x400 && cp <= 0x45F;
+        if (!latin && !cyrillic)
+                return 0;
+        uint32_t small = latin ? cp | 0x20 : cp < 0x410 ? cp + 80 : cp < 0x430 ? cp + 32 : cp;
+        size_t n = 2;
+        cases[0] = small;
+        cases[1] = latin || small < 0x450 ? small - 32 : small - 80;
+        for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
+                if (more[i][0] == small)
+                        cases[n++] = more[i][1];
+        }
+        return n;
+}
+
+/* A character beyond ASCII where case does not matter. */
+static void part_cases(struct reader *r, const char *p, size_t n, struct part *t)
+{
+        uint32_t cp = 0;
+        uint32_t cases[PATTERN_CASES];
+        size_t count = r->utf8 && text_decode(p, n, &cp) ? pattern_cases(cp, cases) : 0;
+        for (size_t i = 0; i < count; i++) {
+                char text[4];
+                set_add(&t->set, text, text_encode_to(cases[i], text));
+        }
+        t->exact = count > 0;
+        /* Whether one of them is a match is for the engine to say. */
+        r->zero_width = r->zero_width || count > 0;
+}
+
 static void part_literal(struct reader *r, const char *p, size_t n, struct part *t)
 {
         char c = p[0];
         part_unknown(t);
         if ((unsigned char)c >= 0x80)
                 r->ascii = false;
-        if (r->fold && (unsigned char)c >= 0x80)
+        if (r->fold && (unsigned char)c >= 0x80) {
+                part_cases(r, p, n, t);
                 return;
+        }
         if (r->fold && c >= 'A' && c <= 'Z')
                 c |= 0x20;
         if (r->wide_fold && (c == 'k' || c == 's'))

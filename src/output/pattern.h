@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/str.h"
 #include "output/finder.h"
@@ -56,6 +57,11 @@ struct pattern_info {
  */
 void pattern_read(
     struct str pattern, bool utf8, bool fold, bool wide_fold, struct pattern_info *out);
+
+/* All characters that are equal to a letter of Latin-1 or of the Cyrillic alphabet where case does
+ * not matter, itself among them. How many; 0: not known. */
+#define PATTERN_CASES 4
+size_t pattern_cases(uint32_t cp, uint32_t cases[PATTERN_CASES]);
 
 /* Looks for literals; false when there are none. */
 bool pattern_finder(const struct pattern_set *literals, bool fold, struct finder *f);

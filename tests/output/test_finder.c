@@ -55,15 +55,20 @@ static void every_place_is_found(void **state)
                                 words[k][c] = alphabet[seed_below(&s, sizeof(alphabet) - 1)];
                 }
                 assert_true(finder_init(&f, lits, count, fold));
-                if (seed_below(&s, 3) == 0)
-                        f.wide = false;
+                unsigned form = (unsigned)seed_below(&s, 3);
+                f.wide = f.wide && form > 0;
+                f.wider = f.wider && form > 1;
                 /* On the heap, so that a read past the end is seen. */
                 char *p = malloc(n + 1);
                 memcpy(p, text, n);
                 for (size_t at = 0; at <= n;) {
                         size_t which = 0;
+                        size_t stop = (size_t)seed_below(&s, n + 1);
                         size_t found = finder_next(&f, p, n, at, &which);
-                        assert_int_equal(found, naive(lits, count, fold, p, n, at));
+                        size_t want = naive(lits, count, fold, p, n, at);
+                        assert_int_equal(found, want);
+                        assert_int_equal(
+                            finder_next_before(&f, p, n, at, stop, NULL), want < stop ? want : n);
                         if (found < n)
                                 assert_true(stands(p + found, n - found, lits[which], fold));
                         at = found + 1;
@@ -96,7 +101,8 @@ static void what_a_finder_learns_changes_no_answer(void **state)
                 size_t n = sizeof text - (size_t)seed_below(&s, 64 * 100);
                 assert_true(finder_init(&f, &literal, 1, fold));
                 plain = f;
-                plain.wide = false;
+                plain.wide = plain.wider = false;
+                f.wider = f.wider && seed_below(&s, 2);
                 char *p = malloc(n); /* so that a read past the end is seen */
                 memcpy(p, text, n);
                 finder_learn(&f, p, n);

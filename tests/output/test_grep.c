@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "output/grep_play.h"
+#include "base/text.h"
+#include "output/grep_engine.h"
 #include "output/pattern.h"
 
 /* ---- against the plain way ---- */
@@ -461,6 +463,53 @@ static void literals_are_read_out_of_patterns(void **state)
         reads_as("\\d{1,3}\\.\\d{1,3}", ".", false, true);
 }
 
+static uint32_t character_at(struct str text, size_t start)
+{
+        uint32_t cp = 0;
+        assert_true(text_decode(text.p + start, text.n - start, &cp) > 0);
+        return cp;
+}
+
+/* PCRE2 says which characters those are. */
+static void the_cases_of_a_letter_are_known(void **state)
+{
+        const struct grep_engine *engine = grep_pcre2();
+        struct buf all;
+        int known = 0;
+        (void)state;
+        buf_init(&all, 0);
+        for (uint32_t cp = 0x80; cp < 0x20000; cp++) {
+                if (cp < 0x3000 || (cp >= 0xA640 && cp < 0xAC00) || cp >= 0xFB00)
+                        text_encode(&all, cp);
+        }
+        for (uint32_t cp = 0x80; cp < 0x500; cp++) {
+                uint32_t cases[PATTERN_CASES];
+                char pattern[4];
+                size_t count = pattern_cases(cp, cases);
+                struct grep_mode mode = {true, false};
+                struct grep_code *code = NULL;
+                struct grep_subject sub = {.p = all.p, .n = all.n, .stop = all.n + 1};
+                size_t start = 0, found = 0;
+                if (count == 0)
+                        continue;
+                struct str letter = {pattern, text_encode_to(cp, pattern)};
+                assert_int_equal(engine->compile(letter, &mode, &code, NULL), 0);
+                for (; engine->next(code, &sub, &start, &sub.from, NULL) == 1; found++) {
+                        size_t i = 0;
+                        while (i < count && cases[i] != character_at(buf_str(&all), start))
+                                i++;
+                        if (i == count)
+                                fail_msg("U+%04X also folds to U+%04X", cp,
+                                    character_at(buf_str(&all), start));
+                }
+                assert_int_equal(found, count);
+                engine->free(code);
+                known++;
+        }
+        assert_int_equal(known, 60 + 96);
+        buf_release(&all);
+}
+
 /* ---- what is shown ---- */
 
 static struct grep_result run(struct str text, const char *pattern, uint32_t max, uint32_t context)
@@ -673,6 +722,7 @@ int main(void)
             cmocka_unit_test(the_ends_of_a_line_longer_than_the_window_are_its_own),
             cmocka_unit_test(a_read_that_fails_is_an_error_and_no_match),
             cmocka_unit_test(literals_are_read_out_of_patterns),
+            cmocka_unit_test(the_cases_of_a_letter_are_known),
             cmocka_unit_test(classes_mean_the_same_beside_text_that_is_not_ascii),
             cmocka_unit_test(matches_carry_line_offset_content_and_context),
             cmocka_unit_test(all_are_counted_and_the_first_collected),
