@@ -219,6 +219,7 @@ static int node_take(struct fs_aside *a, const struct place *p, struct node **ou
         if (fd < 0)
                 return fd;
         n = node_new(a, p, PLAIN);
+        struct stat own = n ? n->st : (struct stat){0};
         int rc = n ? a->under->fstat(a->under, fd, &n->st) : -ENOMEM;
         if (rc) {
                 a->under->close(a->under, fd);
@@ -226,6 +227,10 @@ static int node_take(struct fs_aside *a, const struct place *p, struct node **ou
                         node_drop(a, n);
                 return rc;
         }
+        /* Another file from now on: whoever has the one below open does not see what is changed here,
+         * and notices that the name leads elsewhere. */
+        n->st.st_dev = own.st_dev;
+        n->st.st_ino = own.st_ino;
         n->under = fd;
         n->base = n->size = n->st.st_size;
         *out = n;
