@@ -227,8 +227,8 @@ static int node_take(struct fs_aside *a, const struct place *p, struct node **ou
                         node_drop(a, n);
                 return rc;
         }
-        /* Another file from now on: whoever has the one below open does not see what is changed here,
-         * and notices that the name leads elsewhere. */
+        /* Another file from now on: whoever has the one below open does not see what is changed
+         * here, and notices that the name leads elsewhere. */
         n->st.st_dev = own.st_dev;
         n->st.st_ino = own.st_ino;
         n->under = fd;
