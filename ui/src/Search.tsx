@@ -1,6 +1,6 @@
 // Search over everything: hits by conversation, each a link to the very line.
 import { Bars, Problem, StateIcon } from "./icons";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { comebacks, get } from "./api";
 import { ago, clock, count, plural } from "./format";
@@ -105,7 +105,8 @@ function Group({ id, hits, q, bare }: { id: string; hits: Hit[]; q: string; bare
 // The field at the top of every view.
 export function SearchBox() {
   const typed = useSignal(route.peek().view === "search" ? route.peek().query ?? "" : "");
-  useEffect(() => { typed.value = route.value.view === "search" ? route.value.query ?? "" : ""; }, [route.value.view, route.value.query]);
+  // Before the next key is pressed: a later effect would overwrite what was typed meanwhile.
+  useLayoutEffect(() => { typed.value = route.value.view === "search" ? route.value.query ?? "" : ""; }, [route.value.view, route.value.query]);
   return <form class="everywhere" role="search" aria-label="Everything" onSubmit={(e) => { e.preventDefault(); if (typed.peek().trim()) { go({ view: "search", id: "", query: typed.peek().trim() }); (document.activeElement as HTMLElement).blur(); } }}>
     <input id="everywhere" type="search" aria-label="Search everything" placeholder="Search everything" value={typed.value} onInput={(e) => { typed.value = e.currentTarget.value; }} onKeyDown={(e) => { if (e.key === "Escape") e.currentTarget.blur(); }} />
     <kbd class="wide-only">g /</kbd>

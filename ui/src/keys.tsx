@@ -116,7 +116,7 @@ function inTranscript(key: string): boolean {
     case "o": case "go": inBlock("[data-wrong], [data-full], [data-follow]")?.click(); return true;
     case "c": return focusOn("composer");
     case ".": document.querySelector<HTMLElement>("[data-act=stop]")?.click(); return true;
-    case "/": go({ view: "search", id: "", query: `conversation:${id} ` }); requestAnimationFrame(() => { const el = document.getElementById("everywhere") as HTMLInputElement | null; if (el) { el.focus(); el.setSelectionRange(el.value.length, el.value.length); } }); return true;
+    case "/": go({ view: "search", id: "", query: `conversation:${id} ` }); document.getElementById("everywhere")?.focus(); return true;
     case "y": {
       const row = document.activeElement?.closest<HTMLElement>("#transcript [data-seq]");
       const from = Number(row?.dataset.seq ?? 1);
