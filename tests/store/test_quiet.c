@@ -275,6 +275,33 @@ static void readers_miss_nothing(void **state)
         fixture_close(&other);
 }
 
+/* Somebody copies an older log over it, in the same file, and it grows beyond what it was. */
+static void a_log_that_was_put_back_is_read_anew(void **state)
+{
+        struct fixture *f = *state;
+        static char old[64 * 1024], ours[VIEW_MAX], fresh[VIEW_MAX];
+        struct fixture other, later;
+        put(f, "kept", "kept");
+        size_t n = fixture_slurp(f, CONV_FOLDER "messages.jsonl", old, sizeof old);
+        for (int i = 0; i < 8; i++)
+                fixture_append(f, USER);
+        view(f->conv, ours);
+        FILE *out = fopen(fixture_path(f, CONV_FOLDER "messages.jsonl"), "w");
+        assert_int_equal(fwrite(old, 1, n, out), n);
+        fclose(out);
+        other_open(f, &other);
+        amend(&other, "delete", "kept", NULL);
+        for (int i = 0; i < 10; i++)
+                fixture_append(&other, USER);
+        other_open(f, &later);
+        view(later.conv, fresh);
+        assert_null(strstr(fresh, "<kept>"));
+        view(f->conv, ours);
+        assert_string_equal(ours, fresh);
+        fixture_close(&later);
+        fixture_close(&other);
+}
+
 /* A process begins a run and dies. Whoever knew that there were none finds it. */
 static void the_first_run_is_noticed(void **state)
 {
@@ -353,6 +380,7 @@ int main(void)
             IN_STORE(listed_meanwhile),
             IN_STORE(readers_do_not_open_the_log_again),
             IN_STORE(readers_miss_nothing),
+            IN_STORE(a_log_that_was_put_back_is_read_anew),
             IN_STORE(the_first_run_is_noticed),
             IN_STORE(blocks_go_back),
             IN_STORE(blocks_of_the_dead_go_back),

@@ -11,6 +11,7 @@
 
 /* A log with more of them is walked, or its index asked, each time. */
 #define AMENDS_KEPT 1024
+#define TRACE 64
 
 /* All under the mutex of its conversation, but for the descriptor, which is constant. */
 struct log_seen {
@@ -23,6 +24,7 @@ struct log_seen {
         uint64_t state;        /* grows with every other end */
         uint64_t amends_state; /* V2: when they were found; 0: they are not known */
         struct log_end amends_at;
+        char amends_trace[TRACE]; /* the bytes before its synced mark */
         uint64_t *amends;
         size_t amend_count;
 };
@@ -142,6 +144,21 @@ void log_reader_close(struct log_reader *r)
 
 /* ---- amendments ---- */
 
+/* The last bytes before `at`, the sum of a record among them. */
+static bool read_trace(const struct log_reader *r, uint64_t at, char out[TRACE])
+{
+        size_t n = at < TRACE ? (size_t)at : TRACE;
+        memset(out, 0, TRACE);
+        return fs_pread_all(r->fs, r->fd, out, n, (off_t)(at - n)) == (ssize_t)n;
+}
+
+/* Is the log still the one that it was up to the mark (V2)? */
+static bool has_trace(const struct log_reader *r, uint64_t at, const char trace[TRACE])
+{
+        char now[TRACE];
+        return read_trace(r, at, now) && memcmp(now, trace, TRACE) == 0;
+}
+
 /* How many of them are up to this seq. */
 static size_t count_upto(const uint64_t *seqs, size_t count, uint64_t seq)
 {
@@ -155,22 +172,25 @@ bool log_reader_amends(const struct log_reader *r, uint64_t *upto, uint64_t **se
         const struct log_seen *seen = r->seen;
         uint64_t *copy = NULL;
         size_t n = 0;
-        bool known = false;
+        bool known = false, same = false;
+        char trace[TRACE];
         if (!seen)
                 return false;
         pthread_mutex_lock(&r->conv->mutex);
         if (seen->amends_state) {
                 struct log_mark mark = seen->amends_at.synced;
-                bool same = r->state == seen->amends_state;
+                same = r->state == seen->amends_state;
                 *upto = same ? seen->amends_at.end : mark.size;
                 n = same ? seen->amend_count
                          : count_upto(seen->amends, seen->amend_count, mark.seq);
                 copy = n ? malloc(n * sizeof *copy) : NULL;
                 known = *upto && *upto <= r->at.end && (copy || !n);
+                memcpy(trace, seen->amends_trace, TRACE);
         }
         if (known && n)
                 memcpy(copy, seen->amends, n * sizeof *copy);
         pthread_mutex_unlock(&r->conv->mutex);
+        known = known && (same || has_trace(r, *upto, trace));
         if (known) {
                 *seqs = copy;
                 *count = n;
@@ -180,9 +200,20 @@ bool log_reader_amends(const struct log_reader *r, uint64_t *upto, uint64_t **se
         return known;
 }
 
+static bool is_news(const struct log_reader *r)
+{
+        if (!r->state)
+                return false;
+        pthread_mutex_lock(&r->conv->mutex);
+        bool news = r->state > r->seen->amends_state;
+        pthread_mutex_unlock(&r->conv->mutex);
+        return news;
+}
+
 void log_reader_keep_amends(const struct log_reader *r, const uint64_t *seqs, size_t count)
 {
-        if (!r->state || count > AMENDS_KEPT)
+        char trace[TRACE];
+        if (!is_news(r) || count > AMENDS_KEPT || !read_trace(r, r->at.synced.size, trace))
                 return;
         uint64_t *copy = count ? malloc(count * sizeof *copy) : NULL;
         if (count && !copy)
@@ -196,6 +227,7 @@ void log_reader_keep_amends(const struct log_reader *r, const uint64_t *seqs, si
                 r->seen->amend_count = count;
                 r->seen->amends_at = r->at;
                 r->seen->amends_state = r->state;
+                memcpy(r->seen->amends_trace, trace, TRACE);
                 copy = before;
         }
         pthread_mutex_unlock(&r->conv->mutex);
