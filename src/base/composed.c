@@ -96,6 +96,16 @@ static size_t take_apart(uint32_t c, uint32_t out[4])
         return count;
 }
 
+/* Of what NFC replaces, most begins a cluster of its own: U+2000 is a space. */
+bool composed_joins(uint32_t c)
+{
+        uint32_t parts[4];
+        if (!composed_is_care(c))
+                return false;
+        take_apart(c, parts);
+        return composed_is_care(parts[0]);
+}
+
 /* Marks of different classes may stand in any order; they get theirs. */
 static void sort_marks(uint32_t *c, size_t n)
 {

@@ -16,6 +16,8 @@
 
 /* Does it join the character before it, or is it never in NFC? */
 bool composed_is_care(uint32_t c);
+/* Does it join the character before it? */
+bool composed_joins(uint32_t c);
 /* Is it a mark, which means nothing without a character before it? */
 bool composed_is_mark(uint32_t c);
 /* Brings a cluster of at most COMPOSED_MAX characters into NFC; returns how many it has then, at

@@ -84,7 +84,7 @@ static void take_one(struct cluster *k, uint32_t c, const unsigned char *p, size
 static bool is_joined(const unsigned char *p, size_t left)
 {
         size_t step;
-        return left && p[0] >= 0xCC && composed_is_care(decode(p, left, &step));
+        return left && p[0] >= 0xCC && composed_joins(decode(p, left, &step));
 }
 
 /* The same of one that has others with it, in the one spelling of all that look the same. */
