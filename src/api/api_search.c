@@ -573,19 +573,27 @@ static struct span line_around(struct str text, size_t at)
             nl ? (size_t)(nl - text.p) + 1 : 0, end ? (size_t)(end - text.p) : text.n};
 }
 
+/* Where in the output a line of a block begins: a block may begin in the middle of one. */
+static bool begin_of_line(
+    struct answer *a, const struct search_hit *h, struct span here, uint64_t line, uint64_t *begin)
+{
+        *begin = h->at + here.from;
+        return here.from || !h->at || api_search_source_line(&a->source, line, begin);
+}
+
 /* Where in its line of an output a match is, in bytes from 1, and the lines above and below it. */
 static void put_place(struct jsonw *w, struct answer *a, const struct search_hit *h,
     struct str text, size_t first, uint64_t line)
 {
         struct span here = line_around(text, first);
-        uint64_t begin = h->at + here.from;
-        if (here.from == 0 && h->at)
-                begin = api_search_source_line(&a->source, line);
-        jsonw_field_u64(w, "column", h->at + first - begin + 1);
+        uint64_t begin;
+        if (begin_of_line(a, h, here, line, &begin))
+                jsonw_field_u64(w, "column", h->at + first - begin + 1);
         if (here.from) {
                 struct span above = line_around(text, here.from - 1);
-                jsonw_field_str(
-                    w, "before", beginning(str_span(text.p + above.from, above.end - above.from)));
+                if (begin_of_line(a, h, above, line - 1, &begin) && begin == h->at + above.from)
+                        jsonw_field_str(w, "before",
+                            beginning(str_span(text.p + above.from, above.end - above.from)));
         }
         if (here.end + 1 < text.n) {
                 struct span below = line_around(text, here.end + 1);

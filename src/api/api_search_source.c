@@ -173,14 +173,13 @@ uint64_t api_search_source_feeds(struct api_search_source *s, uint64_t at)
         return line - 1;
 }
 
-uint64_t api_search_source_line(struct api_search_source *s, uint64_t line)
+bool api_search_source_line(struct api_search_source *s, uint64_t line, uint64_t *at)
 {
         struct lines_index x;
         struct lines_file file = {read_opened, s->reader, s->output_size};
         char *bytes;
-        uint64_t at = 0;
         bool found;
-        lines_seek(&file, lines_of(s, &x, &bytes), line, &at, &found, NULL);
+        int rc = lines_seek(&file, lines_of(s, &x, &bytes), line, at, &found, NULL);
         free(bytes);
-        return at;
+        return rc == 0 && found;
 }

@@ -36,7 +36,7 @@ bool api_search_source_hides(struct api_search_source *s, const char *id, uint64
 int api_search_source_output(struct api_search_source *s, const char *ref);
 /* Line feeds before byte `at` of the output that is open. */
 uint64_t api_search_source_feeds(struct api_search_source *s, uint64_t at);
-/* Where a line of it begins. */
-uint64_t api_search_source_line(struct api_search_source *s, uint64_t line);
+/* Where a line of it begins. False: that cannot be read. */
+bool api_search_source_line(struct api_search_source *s, uint64_t line, uint64_t *at);
 
 #endif
