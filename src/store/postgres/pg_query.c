@@ -402,12 +402,17 @@ int pg_tx_end(struct pg_tx *tx, int rc, struct steno_error *err)
 
 /* ---- a conversation at one moment ---- */
 
+/* Between two statements an output may be written to a disk, or come from a bucket. */
+#define BEGIN_SNAPSHOT                                                                             \
+        "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL"                               \
+        " idle_in_transaction_session_timeout TO 0"
+
 /* A store whose pool is the one connection of the transaction, for as long as that lasts. */
 int pg_snapshot_open(struct pg_conv *c, struct pg_snapshot *out, struct steno_error *err)
 {
         struct pg_store *s = c->store;
         struct pg_tx tx;
-        int rc = begin(s, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", &tx, err);
+        int rc = begin(s, BEGIN_SNAPSHOT, &tx, err);
         if (rc)
                 return rc;
         *out = (struct pg_snapshot){
