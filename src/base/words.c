@@ -116,18 +116,21 @@ static void take(struct cluster *k, const unsigned char *p, size_t left)
                 take_joined(k, p, left);
 }
 
-/* Long runs with digits and letters of both cases in turns are data. */
-static bool is_data(const char *p, size_t n)
+/* Long runs with digits and letters of both cases in turns are data. `size` is how long it is as it
+ * is compared: what is spelled otherwise is as long, and has as many letters of ASCII. */
+static bool is_data(const unsigned char *p, size_t n, size_t size)
 {
         size_t digits = 0, upper = 0, lower = 0;
-        if (n < 24)
+        if (size < 40)
                 return false;
         for (size_t i = 0; i < n; i++) {
+                if (is_joined(p + i + 1, n - i - 1))
+                        continue;
                 digits += p[i] >= '0' && p[i] <= '9';
                 upper += p[i] >= 'A' && p[i] <= 'Z';
                 lower += p[i] >= 'a' && p[i] <= 'z';
         }
-        return n >= 40 && digits >= n / 8 && upper >= n / 8 && lower >= n / 8;
+        return digits >= size / 8 && upper >= size / 8 && lower >= size / 8;
 }
 
 bool words_next(struct words *w, struct word *out)
@@ -143,10 +146,10 @@ bool words_next(struct words *w, struct word *out)
         enum kind kind = k.kind;
         out->from = at;
         out->n = 0;
-        bool fits = true;
+        size_t size = 0;
         while (at < n && k.kind == kind) {
-                fits = fits && out->n + k.n <= WORD_MAX;
-                for (size_t i = 0; fits && i < k.n; i++)
+                size += k.n;
+                for (size_t i = 0; size <= WORD_MAX && i < k.n; i++)
                         out->folded[out->n++] = k.folded[i];
                 at += k.bytes;
                 if (kind == ALONE || at == n)
@@ -154,7 +157,7 @@ bool words_next(struct words *w, struct word *out)
                 take(&k, p + at, n - at);
         }
         out->end = w->at = at;
-        if (!fits || is_data(w->text.p + out->from, at - out->from))
+        if (size > WORD_MAX || is_data(p + out->from, at - out->from, size))
                 out->n = 0;
         return out->end > out->from;
 }

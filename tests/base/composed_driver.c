@@ -17,7 +17,7 @@ static void put_nfc(uint32_t *c, size_t n)
 
 static void put_words(const uint32_t *c, size_t n)
 {
-        char text[4 * COMPOSED_MAX];
+        char text[4 * COMPOSED_ROOM];
         size_t size = 0;
         struct word word;
         for (size_t i = 0; i < n; i++)
@@ -37,7 +37,7 @@ int main(int argc, char **argv)
         while (fgets(line, sizeof line, stdin)) {
                 uint32_t c[COMPOSED_ROOM];
                 size_t n = 0;
-                for (at = line; n < COMPOSED_MAX; at = end) {
+                for (at = line; n < (words ? COMPOSED_ROOM : COMPOSED_MAX); at = end) {
                         uint32_t one = (uint32_t)strtoul(at, &end, 16);
                         if (end == at)
                                 break;
