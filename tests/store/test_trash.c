@@ -174,6 +174,43 @@ static void emptying_spares_what_is_young_and_leaves_no_byte_of_the_rest(void **
         assert_int_equal(system(command), 0);
 }
 
+/* Files of the store that have no name any more, and that this process keeps open. */
+static int open_without_name(struct fixture *f)
+{
+        char link[64], path[600];
+        int count = 0;
+        for (int fd = 0; fd < 256; fd++) {
+                snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+                ssize_t n = readlink(link, path, sizeof path - 1);
+                if (n < 0)
+                        continue;
+                path[n] = '\0';
+                count += strstr(path, f->scratch.path) && strstr(path, " (deleted)");
+        }
+        return count;
+}
+
+/* On a full disk, what was removed for good must give its room back, whoever read it before. */
+static void emptying_keeps_no_file_open(void **state)
+{
+        struct fixture *f = *state;
+        for (int held = 0; held < 2; held++) {
+                uint64_t seq;
+                if (!f->conv)
+                        OK(steno_conv_create(f->store, NULL, "c", NULL, &f->conv, &err));
+                fixture_append(f, "{\"role\":\"user\",\"content\":\"x\"}");
+                OK(steno_conv_last_seq(f->conv, &seq, &err));
+                OK(steno_remove(f->store, NULL, "c", NULL, &err));
+                if (!held)
+                        steno_conv_close(f->conv);
+                OK(steno_trash_empty(f->store, 0, NULL, &err));
+                if (held)
+                        steno_conv_close(f->conv);
+                f->conv = NULL;
+                assert_int_equal(open_without_name(f), 0);
+        }
+}
+
 static void what_a_killed_emptying_left_is_not_listed_and_goes_next_time(void **state)
 {
         struct fixture *f = *state;
@@ -293,6 +330,7 @@ int main(void)
             T(odd_ids_and_projects_come_back_to_their_place),
             T(a_folder_without_its_note_is_still_restored),
             T(emptying_spares_what_is_young_and_leaves_no_byte_of_the_rest),
+            T(emptying_keeps_no_file_open),
             T(what_a_killed_emptying_left_is_not_listed_and_goes_next_time),
             T(no_append_is_lost_when_another_process_removes),
             T(removing_and_making_at_once_leaves_one_of_each_life),

@@ -70,6 +70,7 @@ struct files_conv {
         bool meta_stale;         /* meta.json does not say the names */
         uint64_t recent;         /* the store's `recent` file that has our name, by its number */
         bool poisoned;
+        bool gone;          /* removed for good; under the store's mutex */
         bool dirty;         /* process-durable appends wait for the store's syncer; atomic */
         bool tend_ids;      /* ids.idx is behind, or much of it would not last; atomic */
         int64_t ids_tended; /* when the syncer last did something about it, monotonic ms */
@@ -133,6 +134,10 @@ struct files_store {
 int files_conv_open_aside(struct files_store *store, int parent, const char *folder,
     struct str project, struct str id, struct files_conv **out, struct steno_error *err);
 void files_conv_close_aside(struct files_conv *conv);
+
+/* The conversation in this folder was removed for good: its files are closed as soon as nobody
+ * holds it, because a file that is open keeps its room on the disk. */
+void files_conv_is_gone(struct files_store *store, const struct stat *dir);
 
 /* Another reference, given back with files_conv_release. Under the store's mutex. */
 void files_conv_hold(struct files_conv *conv);

@@ -621,10 +621,24 @@ static void let_go(struct files_conv *c)
 {
         if (--c->refs > 0)
                 return;
-        if (c->poisoned)
+        if (c->poisoned || c->gone)
                 table_remove(c);
         else
                 join_idle(c);
+}
+
+void files_conv_is_gone(struct files_store *s, const struct stat *dir)
+{
+        pthread_mutex_lock(&s->mutex);
+        for (struct files_conv *c = *row_of(s, dir->st_ino), *next; c; c = next) {
+                next = c->next;
+                if (c->dir_ino != dir->st_ino || c->dir_dev != dir->st_dev)
+                        continue;
+                c->gone = true;
+                files_conv_hold(c);
+                let_go(c);
+        }
+        pthread_mutex_unlock(&s->mutex);
 }
 
 void files_conv_release(struct files_conv *conv)

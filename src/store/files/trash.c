@@ -401,6 +401,7 @@ int trash_destroy(struct files_store *s, const struct trash_item *item, struct s
 {
         const struct fs *fs = s->env->fs;
         char gone[96], note[96];
+        struct stat st;
         int trash = open_trash(s, false);
         int dir = trash < 0 ? trash : lock_item(fs, trash, item->name);
         int logged = dir < 0 ? 0 : log_removal(s, dir, item, err);
@@ -417,6 +418,8 @@ int trash_destroy(struct files_store *s, const struct trash_item *item, struct s
         if (rc == 0)
                 rc = remove_gone(fs, trash, gone);
         if (rc == 0) {
+                if (fs->fstat(fs, dir, &st) == 0)
+                        files_conv_is_gone(s, &st);
                 fs->unlink(fs, trash, note, 0); /* means nothing without its folder (T2) */
                 rc = fs->fsync(fs, trash);
         }
