@@ -84,7 +84,7 @@ static unsigned descriptor_budget(void)
 {
         struct rlimit lim;
         unsigned max = OPEN_CONVERSATIONS_MAX;
-        /* A conversation keeps four; leave most of them to the program. */
+        /* A conversation keeps four, so half of them are left to the program. */
         if (getrlimit(RLIMIT_NOFILE, &lim) == 0 && lim.rlim_cur / 8 < max)
                 max = (unsigned)(lim.rlim_cur / 8);
         return max < 16 ? 16 : max;
