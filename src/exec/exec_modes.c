@@ -14,7 +14,7 @@
 #include "tool/tool.h"
 
 #define FILES_MAX 256   /* of one directory; Steno has a dozen there */
-#define FOLDERS_MAX 256 /* a store has about ten, and three for each project */
+#define FOLDERS_MAX 256 /* below those; a store has about ten, and three for each project */
 #define DEPTH 3         /* projects, each of them, and its conversations */
 
 struct file {
@@ -85,7 +85,7 @@ static bool note_folder(void *ctx, int dir, const char *name, mode_t mode)
         size_t room = strlen(n->path) + strlen(name) + 2;
 
         (void)dir;
-        if (m->count == FOLDERS_MAX)
+        if (n->depth > 0 && m->count >= FOLDERS_MAX)
                 return true;
         struct folder *f = calloc(1, sizeof(*f));
         if (!f)

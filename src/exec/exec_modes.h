@@ -6,8 +6,9 @@
  * of each guarded directory and of the files in it are noted before a command runs, and looked at
  * after it; those of an MCP server when it starts, after each call of one of its tools, and at its
  * end. What the user changes at another time stays. Of what lies deeper only the folders are
- * noted, as far as they belong to the store's frame: conversations are behind them. In namespaces
- * of its own a command does not reach them at all.
+ * noted, as far as they belong to the store's frame: conversations are behind them; and in a store
+ * of very many projects not all, because they are looked at around each command. In namespaces of
+ * its own a command does not reach them at all.
  */
 #ifndef EXEC_EXEC_MODES_H
 #define EXEC_EXEC_MODES_H
