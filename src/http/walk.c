@@ -263,8 +263,8 @@ static int tell_one(struct telling *t, json_ref m)
                 return tell_tool(t, m,
                     t->error || json_bool(j, json_get(j, m, "isError"), false) ||
                         json_bool(j, json_get(j, m, "is_error"), false));
-        json_ref result =
-            json_is(j, json_get(j, m, "type"), "tool") ? json_get(j, m, "data") : JSON_NONE;
+        bool langchain = role == JSON_NONE && json_is(j, json_get(j, m, "type"), "tool");
+        json_ref result = langchain ? json_get(j, m, "data") : JSON_NONE;
         if (result != JSON_NONE)
                 return tell_tool(t, result, json_is(j, json_get(j, result, "status"), "error"));
         for (size_t i = 0; i < sizeof ROLES / sizeof *ROLES; i++)
