@@ -22,6 +22,7 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/port_owner.h"
 #include "gateway/gateway.h"
 #include "http/buckets.h"
@@ -95,24 +96,51 @@ static void *on_uri(void *cls, const char *uri, struct MHD_Connection *connectio
         return r;
 }
 
-static atomic_ullong *held_replies(struct request *r)
+/* Has it no token of a whole project? Its answers never take the memory of the owners'. */
+static bool is_guest(const struct request *r)
 {
-        return &r->server->reply_bytes[r->who.session[0] != '\0'];
+        return !r->who.known || r->who.session[0];
+}
+
+static atomic_ullong *share_of(struct unread *all, const struct request *r)
+{
+        const char *id = r->who.token_id;
+        return &all->shares[hash_64(id, strlen(id)) % SERVER_REPLY_SHARES];
+}
+
+static void let_go_of_reply(struct request *r)
+{
+        struct unread *all = &r->server->unread[is_guest(r)];
+        if (!r->reply_counted)
+                return;
+        atomic_fetch_sub(&all->all, r->reply_counted);
+        atomic_fetch_sub(share_of(all, r), r->reply_counted);
+        r->reply_counted = 0;
+}
+
+static bool fits(uint64_t held, uint64_t size, uint64_t most)
+{
+        return held == 0 || held + size <= most;
 }
 
 /* An answer is in memory until its client has read it, which may be as late as the client likes.
  * Only one that changed nothing can be asked for again. */
 static void hold_reply(struct request *r)
 {
-        uint64_t most = r->who.session[0] ? SERVER_VISITOR_REPLIES_MAX : SERVER_REPLIES_MAX;
-        uint64_t size = r->reply.cap, held = atomic_fetch_add(held_replies(r), size);
+        struct unread *all = &r->server->unread[is_guest(r)];
+        uint64_t most = is_guest(r) ? SERVER_VISITOR_REPLIES_MAX : SERVER_REPLIES_MAX;
+        uint64_t size = r->reply.cap;
+        if (r->stream || r->passing || r->file)
+                return; /* they hold what they send themselves */
         r->reply_counted = size;
-        if (held == 0 || held + size <= most || size <= SERVER_KEPT_REPLY ||
-            strcmp(r->method, "GET") != 0)
+        bool all_fit = fits(atomic_fetch_add(&all->all, size), size, most);
+        bool own_fit =
+            fits(atomic_fetch_add(share_of(all, r), size), size, most / SERVER_REPLY_SHARE);
+        if ((all_fit && own_fit) || size <= SERVER_KEPT_REPLY || strcmp(r->method, "GET") != 0)
                 return;
-        atomic_fetch_sub(held_replies(r), size);
-        r->reply_counted = 0;
+        let_go_of_reply(r);
         buf_release(&r->reply);
+        r->header_count = 0; /* they were about that answer */
         request_header_out(r, "Retry-After", "1");
         request_error(r, 503, "busy", "too many answers are waiting to be read");
 }
@@ -122,7 +150,7 @@ void http_request_free(struct request *r)
         if (!r)
                 return;
         atomic_fetch_sub(&r->server->body_bytes, r->body_counted);
-        atomic_fetch_sub(held_replies(r), r->reply_counted);
+        let_go_of_reply(r);
         atomic_fetch_sub(&r->server->under_way, 1);
         if (r->skipping)
                 atomic_fetch_sub(&r->server->skipping, 1);

@@ -35,7 +35,9 @@
 #define SERVER_LEFTOVER_SECONDS 10  /* what comes after a refusal is read past for so long */
 #define SERVER_BODIES_MAX (1 * GIB) /* of all requests under way; then 503 */
 #define SERVER_REPLIES_MAX (1 * GIB)           /* of answers that are not read yet; then 503 */
-#define SERVER_VISITOR_REPLIES_MAX (128 * MIB) /* of these, visitors': 32 whole histories */
+#define SERVER_VISITOR_REPLIES_MAX (128 * MIB) /* beside these, those of guests */
+#define SERVER_REPLY_SHARE 2                   /* one client may have a half of that */
+#define SERVER_REPLY_SHARES 256                /* clients that are told apart */
 #define SERVER_KEPT_REPLY (64 * KIB)           /* a smaller answer is never refused for that */
 #define SERVER_IDLE_SECONDS 60                 /* a connection on which nothing moves */
 #define SERVER_HEADER_SECONDS 15 /* from accept, or a request line, to the end of the headers */

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "http/http_limits.h"
 #include "http/identities.h"
 #include "http/metrics.h"
 #include "http/route.h"
@@ -27,6 +28,13 @@ struct buckets;
 struct pledges;
 struct gateway;
 struct otel;
+
+/* Bytes of answers that are being sent: of all clients, and of those whose ids have the same hash.
+ */
+struct unread {
+        atomic_ullong all;
+        atomic_ullong shares[SERVER_REPLY_SHARES];
+};
 
 struct server {
         struct steno_store *store;
@@ -69,8 +77,7 @@ struct server {
         bool fixtures; /* see server_options; store, identities and gateway are NULL */
         atomic_bool stopping;
         atomic_ullong body_bytes; /* held for requests under way */
-        atomic_ullong
-            reply_bytes[2]; /* of answers that are being sent; of visitors in the second */
+        struct unread unread[2];  /* of owners, and of visitors and those without a token */
         atomic_uint under_way;
         atomic_uint skipping; /* refused requests whose body is read past */
         struct connections *connections;
