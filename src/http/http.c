@@ -250,14 +250,20 @@ static void log_request(struct request *r)
         buf_release(&b);
 }
 
+static struct str reply_of(const struct request *r)
+{
+        return r->still.p ? r->still : buf_str(&r->reply);
+}
+
 /* An answer that the library does not give, because it comes before the end of a body. */
 static void put_bare(const struct request *r, struct buf *out)
 {
+        struct str reply = reply_of(r);
         buf_printf(out,
             "HTTP/1.1 %d Refused\r\nConnection: close\r\nX-Request-Id: %s\r\n"
             "Content-Type: %s\r\nContent-Length: %zu\r\n\r\n",
-            r->status, r->id, r->content_type, r->reply.n);
-        buf_put(out, r->reply.p, r->reply.n);
+            r->status, r->id, r->content_type, reply.n);
+        buf_put_str(out, reply);
 }
 
 /* The client did not finish a body that was being read past. One write is tried: without it the
@@ -360,8 +366,9 @@ static enum MHD_Result answer(struct request *r)
                 r->file = NULL;
         } else {
                 /* It stays the request's, which outlives the response; see on_completed. */
+                struct str reply = reply_of(r);
                 response = libmhd.create_response_from_buffer(
-                    r->reply.n, r->reply.p, MHD_RESPMEM_PERSISTENT);
+                    reply.n, (char *)reply.p, MHD_RESPMEM_PERSISTENT);
         }
         if (!response)
                 return MHD_NO;

@@ -40,12 +40,10 @@ static void send_file(struct request *r, const struct page_file *f, const char *
         r->content_type = f->type;
         if (takes_gzip(r)) {
                 request_header_out(r, "Content-Encoding", "gzip");
-                buf_put(&r->reply, f->gzip, f->gzip_n);
+                r->still = str_span((const char *)f->gzip, f->gzip_n);
         } else {
-                buf_put(&r->reply, f->raw, f->raw_n);
+                r->still = str_span((const char *)f->raw, f->raw_n);
         }
-        if (r->reply.failed)
-                request_error(r, 503, "busy", "out of memory");
 }
 
 void page_index(struct request *r)

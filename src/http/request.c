@@ -377,6 +377,7 @@ static void answer_error(
         char message[400];
         vsnprintf(message, sizeof message, fmt, ap);
         buf_clear(&r->reply);
+        r->still = (struct str){0};
         /* A conflict stays one. OpenAI's clients would send the request again. */
         if (status == 409)
                 request_header_out(r, "x-should-retry", "false");

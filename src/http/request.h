@@ -56,6 +56,7 @@ struct request {
         /* the answer */
         int status;
         struct buf reply;
+        struct str still; /* in its place, what lasts longer than any request */
         const char *content_type;
         struct stream *stream;
         struct file_answer *file;
