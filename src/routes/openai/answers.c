@@ -43,6 +43,16 @@ static int finish_chat(struct answer *a, const struct asking *what, struct steno
         return rc;
 }
 
+enum { OVER = 1 };
+
+/* What an upstream does with its stream behind the last event concerns nobody. */
+static int on_event(void *ctx, struct str name, struct str data)
+{
+        const struct answer *a = ctx;
+        int rc = answers_on_event(ctx, name, data);
+        return rc == 0 && a->over ? OVER : rc;
+}
+
 /* Asks the model and writes what it says to the journal. */
 static int ask(struct answer *a, struct steno_error *err)
 {
@@ -50,7 +60,7 @@ static int ask(struct answer *a, struct steno_error *err)
         struct asking what = {.upstream = gateway_responses(a->server->gateway),
             .path = a->chat ? "/chat/completions" : "/responses",
             .stop = a->stop,
-            .event = a->chat ? on_chunk : answers_on_event,
+            .event = a->chat ? on_chunk : on_event,
             .ctx = a};
         buf_init(&body, 0);
         buf_init(&what.answer, MESSAGE_MAX);
@@ -58,6 +68,8 @@ static int ask(struct answer *a, struct steno_error *err)
         what.body = buf_str(&body);
         if (rc == 0)
                 rc = asking_run(a->server->gateway, &what, err);
+        if (rc == OVER)
+                rc = 0;
         if (rc == 0 && what.status / 100 != 2) {
                 a->status = (int)what.status;
                 buf_put_str(&a->refusal, buf_str(&what.answer));
