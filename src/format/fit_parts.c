@@ -205,6 +205,17 @@ int fit_parts(struct fit *f, struct message *m, bool *touched)
                fit_drop_parts(f, m, touched, is_server_orphan, "its call does not stand before it");
 }
 
+bool fit_is_bare(struct fit *f, const struct message *m, const struct part *p)
+{
+        size_t i = 1;
+        if (p->kind != PART_OPAQUE || m->origin != f->w->format || m->role == ROLE_NONE ||
+            p->raw.n < 2 || p->raw.p[0] != '{')
+                return false;
+        while (i + 1 < p->raw.n && p->raw.p[i] && strchr(" \t\r\n", p->raw.p[i]))
+                i++;
+        return p->raw.p[i] == '}';
+}
+
 /* A part of Gemini without any of the members that a part is made for. */
 static bool is_hollow(struct fit *f, const struct message *m, const struct part *p)
 {
@@ -225,9 +236,12 @@ static bool is_hollow(struct fit *f, const struct message *m, const struct part 
 
 int fit_types(struct fit *f, struct message *m, bool *touched)
 {
-        if (!f->w->strict)
-                return 0;
-        int rc = fit_drop_parts(f, m, touched, is_hollow, "a part that holds nothing");
+        int rc = 0;
+        if (f->w->format != &format_openai) /* whose writer makes a text of it */
+                rc = fit_drop_parts(f, m, touched, fit_is_bare, "a part that holds nothing");
+        if (rc || !f->w->strict)
+                return rc;
+        rc = fit_drop_parts(f, m, touched, is_hollow, "a part that holds nothing");
         if (rc == 0)
                 rc = fit_drop_parts(
                     f, m, touched, is_strange, "of a type that is not in the provider's table");

@@ -160,8 +160,9 @@ static bool is_empty_child(struct fit *f, const struct message *m, const struct 
 
 int fit_children(struct fit *f, struct message *m, bool *touched)
 {
-        return fit_drop_children(
-            f, m, touched, is_empty_child, "", "an empty text, which the provider refuses");
+        return fit_drop_children(f, m, touched, is_empty_child, "",
+                   "an empty text, which the provider refuses") ||
+               fit_drop_children(f, m, touched, fit_is_bare, "", "a part that holds nothing");
 }
 
 /* Anthropic refuses a failure that says nothing. */
@@ -193,16 +194,27 @@ static bool is_foreign(const struct fit *f, const struct message *m, const struc
                p->child_count;
 }
 
-/* Anthropic accepts only a text or a list of blocks as a result. No provider accepts an empty
- * list. */
+/* Is the output, in the format that is written, of a type that the provider does not take? A text
+ * or a list is what each takes, Anthropic also nothing and an empty list. */
+static bool is_mistyped(const struct fit *f, const struct message *m, const struct part *p)
+{
+        bool functions = p->call == CALL_FUNCTION || p->call == CALL_CUSTOM;
+        if (m->origin != f->w->format)
+                return false;
+        if (f->w->format == &format_anthropic)
+                return p->output_kind == OUTPUT_DATA;
+        return f->w->format == &format_responses && functions &&
+               (p->output_kind == OUTPUT_NONE || p->output_kind == OUTPUT_DATA ||
+                   (p->output_kind == OUTPUT_PARTS && !p->child_count));
+}
+
 int fit_outputs(struct fit *f, struct message *m, bool *touched)
 {
         for (size_t i = 0; i < m->count; i++) {
                 struct part *p = &m->parts[i];
                 bool foreign = is_foreign(f, m, p);
-                bool data = f->w->format == &format_anthropic && m->origin == f->w->format &&
-                            p->output_kind == OUTPUT_DATA && !str_is(p->output, "null");
-                if (p->kind != PART_RESULT || (!foreign && !data))
+                bool data = p->output_kind == OUTPUT_DATA && !str_is(p->output, "null");
+                if (p->kind != PART_RESULT || (!foreign && !is_mistyped(f, m, p)))
                         continue;
                 if (!fit_own_parts(f, m, touched))
                         return STENO_ENOMEM;
@@ -211,7 +223,8 @@ int fit_outputs(struct fit *f, struct message *m, bool *touched)
                         writing_lose_part(f->w, m, &p->children[k]);
                 message_set_output(m, p,
                     foreign ? STR("[A part that the provider does not take]")
-                            : token_make(p->output, f->arena));
+                    : data  ? token_make(p->output, f->arena)
+                            : STR(""));
                 writing_lose(f->w, m, "content", "written as a text");
         }
         return f->arena->failed;

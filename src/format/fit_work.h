@@ -46,9 +46,9 @@ struct str fit_opaque_member(struct fit *f, const struct part *p, const char *ke
 
 /* fit_texts.c */
 int fit_surrogates(struct fit *f, struct message *m, bool *touched);
-/* An empty text among the texts of a result. */
+/* Empty texts, and parts without members, among those of a result. */
 int fit_children(struct fit *f, struct message *m, bool *touched);
-/* A result that is neither a text nor parts. */
+/* A result of a type that the provider does not take. */
 int fit_outputs(struct fit *f, struct message *m, bool *touched);
 /* A failure that says nothing. */
 int fit_errors(struct fit *f, struct message *m, bool *touched);
@@ -64,6 +64,9 @@ int fit_media(struct fit *f, struct message *m, bool *touched);
  * the table does not have. */
 int fit_parts(struct fit *f, struct message *m, bool *touched);
 int fit_types(struct fit *f, struct message *m, bool *touched);
+
+/* Is it a part without any member? */
+bool fit_is_bare(struct fit *f, const struct message *m, const struct part *p);
 
 /* fit_secrets.c: what only another endpoint can read; signatures that Gemini cannot decode; and, of
  * the whole history, calls that Gemini 3 wants signed. */
