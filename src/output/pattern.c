@@ -236,8 +236,8 @@ static void read_escape(struct reader *r, struct part *t)
         } else if (c && strchr("DWsHv", c)) {
                 r->line_bound = false;
         } else if (c >= '1' && c <= '9') {
-                while (r->p < r->end && *r->p >= '0' && *r->p <= '9')
-                        r->p++;
+                /* Of several digits it may be a character in octal instead, even a line feed. */
+                r->opaque |= r->p < r->end && *r->p >= '0' && *r->p <= '9';
                 t->width = (struct pattern_span){0, FAR};
         } else if (escaped_char(r, c, &value)) {
                 part_literal(r, &value, 1, t);

@@ -61,7 +61,7 @@ static void random_pattern(struct seed *s, struct buf *b, int depth)
         static const char *const atoms[] = {"a", "b", "k", "S", "ab", "skid", "error", ".", "[ab]",
             "[^a]", "\\s", "\\d", "\\w", "\\W", "\\b", "^", "$", "\xC3\xA9", "[a-k]", "\\.", "x?",
             "(?=a)", "(?!b)", "(?<=a)", "\\x61", "[\\s,]", "\\S", "foo", "Bar", "[kK]", "\\t", "1",
-            "(?:ab|kb)", "\\A", "\\z", "[[:alpha:]]", "(?i)q", "\\Qa.\\E", "{", "(a)\\1"};
+            "(?:ab|kb)", "\\A", "\\z", "[[:alpha:]]", "(?i)q", "\\Qa.\\E", "{", "(a)\\1", "\\12"};
         static const char *const marks[] = {
             "*", "+", "?", "{2}", "{1,3}", "*?", "++", "{0,2}", "??"};
         uint64_t n = 1 + seed_below(s, 4);
@@ -301,6 +301,25 @@ static void the_ends_of_a_line_longer_than_the_window_are_its_own(void **state)
                 }
         }
         buf_release(&b);
+}
+
+/* However a line feed is spelled, also where many lines are searched at once. */
+static void no_match_goes_over_the_end_of_a_line(void **state)
+{
+        static const char *const feeds[] = {"\\n", "\\12", "\\012", "\\x0a", "\\x{a}", "\\o{12}",
+            "\\cJ", "\\R", "[\\n]", "[\\12]", "\\s", "\\D", "[^b]", "(?s:.)", "\n", "[\t-\r]"};
+        struct str text = STR("a\nb\na\nb\n");
+        (void)state;
+        for (size_t i = 0; i < 2 * ITEMS(feeds); i++) {
+                char pattern[32];
+                snprintf(pattern, sizeof pattern, "\\w%s\\w", feeds[i / 2]);
+                struct grep_options o = {.pattern = str_of(pattern), .utf8 = i % 2};
+                struct grep_result r;
+                assert_int_equal(play_grep(text.p, text.n, &o, &r, NULL), 0);
+                if (r.total_matches)
+                        fail_msg("%s matches", pattern);
+                grep_release(&r);
+        }
 }
 
 /* ---- numbers of lines ---- */
@@ -720,6 +739,7 @@ int main(void)
             cmocka_unit_test(answers_are_the_same_with_an_index_of_the_lines),
             cmocka_unit_test(lines_longer_than_the_window_are_searched_whole),
             cmocka_unit_test(the_ends_of_a_line_longer_than_the_window_are_its_own),
+            cmocka_unit_test(no_match_goes_over_the_end_of_a_line),
             cmocka_unit_test(a_read_that_fails_is_an_error_and_no_match),
             cmocka_unit_test(literals_are_read_out_of_patterns),
             cmocka_unit_test(the_cases_of_a_letter_are_known),
