@@ -169,6 +169,8 @@ static void part_literal(struct reader *r, const char *p, size_t n, struct part 
                 c |= 0x20;
         if (r->wide_fold && (c == 'k' || c == 's'))
                 return;
+        /* A CR may be the end of the line, which the engine does not see. */
+        r->zero_width = r->zero_width || c == '\r';
         t->exact = true;
         t->width = (struct pattern_span){(unsigned)n, (unsigned)n};
         if (n == 1)

@@ -61,7 +61,8 @@ static void random_pattern(struct seed *s, struct buf *b, int depth)
         static const char *const atoms[] = {"a", "b", "k", "S", "ab", "skid", "error", ".", "[ab]",
             "[^a]", "\\s", "\\d", "\\w", "\\W", "\\b", "^", "$", "\xC3\xA9", "[a-k]", "\\.", "x?",
             "(?=a)", "(?!b)", "(?<=a)", "\\x61", "[\\s,]", "\\S", "foo", "Bar", "[kK]", "\\t", "1",
-            "(?:ab|kb)", "\\A", "\\z", "[[:alpha:]]", "(?i)q", "\\Qa.\\E", "{", "(a)\\1", "\\12"};
+            "(?:ab|kb)", "\\A", "\\z", "[[:alpha:]]", "(?i)q", "\\Qa.\\E", "{", "(a)\\1", "\\r",
+            "\\12", "[\\rb]", "\r"};
         static const char *const marks[] = {
             "*", "+", "?", "{2}", "{1,3}", "*?", "++", "{0,2}", "??"};
         uint64_t n = 1 + seed_below(s, 4);
