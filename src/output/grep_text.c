@@ -58,9 +58,10 @@ static size_t whole_lines(const struct grep_text *t, size_t seen)
 
 int grep_text_lines(struct grep_text *t, uint64_t from, size_t *n, struct steno_error *err)
 {
-        /* The window's rest is the beginning of a line, and behind it comes a whole block. */
-        size_t seen = from <= t->at + t->n ? (size_t)(t->at + t->n - from) : 0;
-        size_t have = seen + t->block;
+        /* The window's rest is the beginning of a line, or all that followed a giant one; behind it
+         * comes a whole block. */
+        size_t have = t->block + (from <= t->at + t->n ? (size_t)(t->at + t->n - from) : 0);
+        size_t seen = 0;
         int rc = grep_text_load(t, from, have < t->most ? have : t->most, err);
         while (rc == 0 && (*n = whole_lines(t, seen)) == 0 && t->n < t->most) {
                 seen = t->n;

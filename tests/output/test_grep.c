@@ -323,6 +323,39 @@ static void no_match_goes_over_the_end_of_a_line(void **state)
         }
 }
 
+struct counting {
+        struct str text;
+        int reads;
+};
+
+static int counted_read(void *ctx, uint64_t at, void *p, size_t n, struct steno_error *err)
+{
+        struct counting *c = ctx;
+        c->reads++;
+        return play_read((void *)(uintptr_t)c->text.p, at, p, n, err);
+}
+
+static void short_lines_between_two_that_are_longer_than_the_window_are_read_at_once(void **state)
+{
+        struct grep_options o = {.pattern = STR("x"), .engines = PLAY_ENGINES};
+        struct grep_result r;
+        struct buf b;
+        (void)state;
+        buf_init(&b, 0);
+        fill(&b, "giant", 300000);
+        for (int i = 0; i < 1000; i++)
+                buf_puts(&b, "\nx");
+        buf_putc(&b, '\n');
+        fill(&b, "giant", 900000);
+        struct counting c = {.text = buf_str(&b)};
+        struct grep_source source = {{counted_read, &c, b.n}, 4096, NULL};
+        assert_int_equal(grep_run(&source, &o, &r, NULL), 0);
+        assert_int_equal(r.total_matches, 1000);
+        assert_in_range(c.reads, 1, 400);
+        grep_release(&r);
+        buf_release(&b);
+}
+
 /* ---- numbers of lines ---- */
 
 static void index_of(struct str text, struct buf *out)
@@ -741,6 +774,8 @@ int main(void)
             cmocka_unit_test(lines_longer_than_the_window_are_searched_whole),
             cmocka_unit_test(the_ends_of_a_line_longer_than_the_window_are_its_own),
             cmocka_unit_test(no_match_goes_over_the_end_of_a_line),
+            cmocka_unit_test(
+                short_lines_between_two_that_are_longer_than_the_window_are_read_at_once),
             cmocka_unit_test(a_read_that_fails_is_an_error_and_no_match),
             cmocka_unit_test(literals_are_read_out_of_patterns),
             cmocka_unit_test(the_cases_of_a_letter_are_known),
