@@ -121,6 +121,12 @@ scenario("see in the rail where all matches and all errors of an output are", as
   await page.locator(".rail").click({ position: { x: 8, y: 2 + (await (await page.$(".rail")).boundingBox()).height / 2 } });
   await until("a click goes there", () => page.evaluate(() => { const n = Number(/\/L(\d+)/.exec(location.hash)?.[1]); return n > 2800 && n < 3200; }));
 });
+scenario("see nothing beside the lines of an output without matches and errors", async (page) => {
+  const { path } = await artifact("All is well", "a line\n".repeat(3000));
+  await to(path);
+  await until("there are no errors", async () => (await page.textContent("[data-act=errors]")) === "Errors 0");
+  await holds(async () => equal(await page.$eval(".output-body", (e) => [...e.childNodes].map((n) => n.className ?? n.data).join()), "lines"));
+});
 scenario("read the lines around a hit of a search, and land at its column in a long line", async (page) => {
   const words = ["first line", `${"x ".repeat(30_000)}zebrafish here${" y".repeat(30_000)}`, "third line", ...Array.from({ length: 3000 }, (_, i) => `filler ${i}`)];
   const { id } = await artifact("A long line", words.join("\n"), { isError: true });

@@ -337,7 +337,7 @@ function Viewer({ lines, id, refId, name, row }: { lines: Lines; id: string; ref
           })}</div>
         </div>
       </div>
-      {(found.value || wrongs.value?.total_matches) && <Rail lines={[[wrongs.value?.spread, "err"], [found.value?.spread, ""], [at ? [at.match.line] : [], "now"]]} total={total} choose={mark} />}
+      {(found.value || !!wrongs.value?.total_matches) && <Rail lines={[[wrongs.value?.spread, "err"], [found.value?.spread, ""], [at ? [at.match.line] : [], "now"]]} total={total} choose={mark} />}
       {at && found.value && <Matches found={found.value} now={at} context={context.value} pick={pick} errors={pattern.value === ERRORS}
         setContext={(n) => { context.value = n; void seek(pattern.peek(), at.match.line, false); }} choose={(i) => arrive(found.peek()!, i)} />}
     </div>
