@@ -128,7 +128,7 @@ scenario("see nothing beside the lines of an output without matches and errors",
   await holds(async () => equal(await page.$eval(".output-body", (e) => [...e.childNodes].map((n) => n.className ?? n.data).join()), "lines"));
 });
 scenario("read the lines around a hit of a search, and land at its column in a long line", async (page) => {
-  const words = ["first line", `${"x ".repeat(30_000)}zebrafish here${" y".repeat(30_000)}`, "third line", ...Array.from({ length: 3000 }, (_, i) => `filler ${i}`)];
+  const words = ["first line", `${"x ".repeat(30_000)}zebrafish here${" y".repeat(30_000)} the end`, "third line", ...Array.from({ length: 3000 }, (_, i) => `filler ${i}`)];
   const { id } = await artifact("A long line", words.join("\n"), { isError: true });
   await until("it is indexed", async () => (await server.api("GET", "/api/search?q=zebrafish")).items.some((i) => i.ref));
   const hit = (await server.api("GET", "/api/search?q=zebrafish")).items.find((i) => i.ref);
@@ -141,6 +141,10 @@ scenario("read the lines around a hit of a search, and land at its column in a l
   await page.click("[data-hit]:has-text('Output')");
   await until("the match is on the screen", () => inside(page));
   await holds(async () => { equal(await page.textContent(".line-row.here mark"), "zebrafish"); assert(page.url().includes("/L2/C60001/"), page.url()); });
+  // Another search that finds the same line has a column of its own.
+  await page.fill("#find", "the end");
+  await page.press("#find", "Enter");
+  await until("the other match is on the screen", async () => await inside(page) && (await page.textContent(".line-row.here mark")) === "the end");
 });
 
 // ---- what was not loaded ----

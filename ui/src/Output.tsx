@@ -92,8 +92,8 @@ function Viewer({ lines, id, refId, name, row }: { lines: Lines; id: string; ref
   };
   const mark = (n: number) => {
     const line = Math.max(1, Math.min(Math.trunc(n) || 1, lines.total.peek() || 1));
-    const { line: was, column } = route.peek();
-    go(here({ line, ...(was === line && column ? { column } : {}), ...(pattern.peek() && current.peek() ? { query: pattern.peek() } : {}) }), true);
+    const { line: was, column, query = "" } = route.peek();
+    go(here({ line, ...(was === line && column && query === pattern.peek() ? { column } : {}), ...(pattern.peek() && current.peek() ? { query: pattern.peek() } : {}) }), true);
     showLine(line);
   };
   const toEnd = () => {
