@@ -396,6 +396,10 @@ scenario("know how many conversations run and have failed before I press the but
   await until("failed", async () => (await listed("error")) > 1 && (await at("error")) === await listed("error"));
   equal(await at("waiting"), 1, "waiting");
   equal(await at("running") || (await listed("running")), 0, "what waits does not run");
+  await page.click("[data-only=error]");
+  await server.conversation("Failed 3", [asks("", call("f", "t")), gives("f", "no", { isError: true })]);
+  await until("one more, in a narrowed list as well", async () => (await listed("error")) > 2 && (await at("error")) === await listed("error"));
+  await page.click("[data-only=all]");
   await w.over();
 });
 scenario("read a result in Anthropic's format as text, a number in another's as it is written, and count only what failed", async (page) => {

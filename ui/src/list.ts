@@ -21,7 +21,7 @@ export const shown = signal(STEP);
 export const filter = signal("");
 export const only = signal<"" | "error" | "running" | "waiting">("");
 export const problem = signal("");
-// How many of those that are listed run, and how many have failed.
+// How many of those that are listed run, and how many have failed; 0 where a narrowed list cannot tell.
 export const counts = signal<{ running: number; error: number; more: string }>({ running: 0, error: 0, more: "" });
 
 // tool:, model:, after:, before: and is: narrow the list; all other words are looked for in titles.
@@ -66,7 +66,8 @@ export async function refreshList() {
       if (got.some((i) => i.whole === false)) setTimeout(listSoon, 1000);
     }
     more.value = !!cursor;
-    if (!only.peek()) counts.value = { running: got.filter((i) => i.state === "running").length, error: got.filter((i) => i.failed).length, more: cursor ? "+" : "" };
+    const is = only.peek(), of = (k: string, f: (i: Item) => unknown) => (!is || is === k ? got.filter(f).length : 0);
+    counts.value = { running: of("running", (i) => i.state === "running"), error: of("error", (i) => i.failed), more: cursor ? "+" : "" };
     behind.value = late;
     if (late) setTimeout(listSoon, 500);
     problem.value = "";
