@@ -168,7 +168,7 @@ export class Conversation {
   }
 
   // What came behind the last page: it is fetched again, because results may have joined it.
-  private async refreshNow() {
+  private async refreshNow(): Promise<void> {
     if (!this.atEnd.peek()) return;
     const last = this.pages.peek().at(-1);
     const big = last && weight(last.rows) > PAGE * 2;
