@@ -59,7 +59,7 @@ static void every_place_is_found(void **state)
                 f.wide = f.wide && form > 0;
                 f.wider = f.wider && form > 1;
                 /* On the heap, so that a read past the end is seen. */
-                char *p = malloc(n + 1);
+                char *p = malloc(n ? n : 1);
                 memcpy(p, text, n);
                 for (size_t at = 0; at <= n;) {
                         size_t which = 0;
