@@ -119,7 +119,10 @@ static int jump_lines(struct grep_search *s, uint64_t to)
         uint64_t at = 0;
         uint64_t line = 0;
         const char *before = NULL;
-        if (!lines_index_before(s->text.source->index, to, &at, &line) || at <= s->counted)
+        /* Between two lines are at least as many bytes as line feeds, and the index may be wrong.
+         */
+        if (!lines_index_before(s->text.source->index, to, &at, &line) || at <= s->counted ||
+            line <= s->line || line - s->line > at - s->counted)
                 return 0;
         int rc = grep_text_span(&s->text, at - 1, at, &before, s->err);
         if (rc == 0 && *before == '\n') { /* else the index is of another file */

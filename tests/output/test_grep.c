@@ -434,6 +434,34 @@ static void answers_are_the_same_with_an_index_of_the_lines(void **state)
         buf_release(&want), buf_release(&got);
 }
 
+/* The file of an index may have been written by anybody. */
+static void an_index_that_contradicts_what_was_counted_is_not_believed(void **state)
+{
+        struct grep_options o = {
+            .pattern = STR("x"), .engines = PLAY_ENGINES, .max_results = 1, .spread = 4};
+        static const uint64_t LINES = 400000;
+        struct buf text, index;
+        struct lines_index x;
+        struct grep_result r;
+        (void)state;
+        buf_init(&text, 0), buf_init(&index, 0);
+        for (uint64_t i = 0; i < LINES; i++)
+                buf_puts(&text, "x\n");
+        index_of(buf_str(&text), &index);
+        /* Its first entry is where the fifth part of eight begins. */
+        for (int i = 0; i < 8; i++)
+                index.p[16 + i] = (char)((LINES + LINES / 4) >> (8 * i));
+        index.n = 24;
+        assert_true(lines_index_open(&x, index.p, index.n, text.n));
+        struct grep_source source = {{play_read, text.p, text.n}, 0, &x};
+        assert_int_equal(grep_run(&source, &o, &r, NULL), 0);
+        assert_int_equal(r.spread_count, 4);
+        for (size_t i = 0; i < 4; i++)
+                assert_int_equal(r.spread[i], i * LINES / 4 + 1);
+        grep_release(&r);
+        buf_release(&text), buf_release(&index);
+}
+
 /* ---- a text that cannot be read ---- */
 
 struct bad_disk {
@@ -771,6 +799,7 @@ int main(void)
             cmocka_unit_test(it_finds_what_the_engine_finds_line_by_line),
             cmocka_unit_test(answers_do_not_depend_on_the_size_of_the_blocks),
             cmocka_unit_test(answers_are_the_same_with_an_index_of_the_lines),
+            cmocka_unit_test(an_index_that_contradicts_what_was_counted_is_not_believed),
             cmocka_unit_test(lines_longer_than_the_window_are_searched_whole),
             cmocka_unit_test(the_ends_of_a_line_longer_than_the_window_are_its_own),
             cmocka_unit_test(no_match_goes_over_the_end_of_a_line),
