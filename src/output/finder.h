@@ -73,8 +73,6 @@ bool finder_pair_avx2(const struct finder *f, const char *p, size_t n, size_t st
 bool finder_many_avx2(
     const struct finder *f, const char *p, size_t n, size_t stop, size_t *from, size_t *which);
 uint64_t finder_count_avx2(const char *p, size_t n, char c);
-/* For each byte of the literal: a bit for each of the 64 places from p on where it stands as far
- * behind. Reads 64 bytes more than the literal is long. */
 /* The same with vectors of 64 bytes. */
 bool finder_has_avx512(void);
 bool finder_pair_avx512(const struct finder *f, const char *p, size_t n, size_t stop, size_t *from);
@@ -86,6 +84,8 @@ bool finder_check_pair(
 /* The same for several literals; buckets[k] says which can stand at a place. */
 bool finder_check_many(const struct finder *f, struct str text, size_t at,
     const unsigned char *buckets, uint64_t mask, size_t *from, size_t *which);
+/* For each byte of the literal: a bit for each of the 64 places from p on where it stands as far
+ * behind. Reads 64 bytes more than the literal is long. */
 void finder_sample_avx2(const struct finder *f, const char *p, uint64_t *places);
 bool finder_has_avx2(void);
 
