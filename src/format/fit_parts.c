@@ -237,7 +237,9 @@ static bool is_hollow(struct fit *f, const struct message *m, const struct part 
 int fit_types(struct fit *f, struct message *m, bool *touched)
 {
         int rc = 0;
-        if (f->w->format != &format_openai) /* whose writer makes a text of it */
+        /* OpenAI's writer makes a text of it. Gemini's are hollow, below: in other views a message
+         * that has nothing else stays. */
+        if (f->w->format != &format_openai && f->w->format != &format_gemini)
                 rc = fit_drop_parts(f, m, touched, fit_is_bare, "a part that holds nothing");
         if (rc || !f->w->strict)
                 return rc;
