@@ -16,20 +16,13 @@
 
 #include "api/api_store.h"
 #include "bench.h"
+#include "boot.h"
 #include "steno.h"
 
 #define ROUNDS 21
 #define BATCH 1000
 #define TAIL 200
 #define WRITES 100000
-
-static char boot_now[40] = "boot 0";
-
-static void boot_word(const struct env *env, char out[40])
-{
-        (void)env;
-        memcpy(out, boot_now, sizeof boot_now);
-}
 
 static struct env env;
 static char folder[300];
@@ -156,8 +149,7 @@ int main(int argc, char **argv)
         long count = want ? atol(want) : 1000000;
         double usual[ROUNDS], booted[ROUNDS], quiet[3], busy[3];
         make_folder(folder, sizeof folder, argc > 1 ? argv[1] : NULL);
-        env = *env_real();
-        env.boot = boot_word;
+        env = booted_env();
         struct handle h = open_handle();
         for (long i = 0; i < count; i += BATCH)
                 append(h, BATCH, true, STENO_PROCESS);
@@ -166,7 +158,7 @@ int main(int argc, char **argv)
                 write_tail();
                 usual[i] = first_append();
                 write_tail();
-                snprintf(boot_now, sizeof boot_now, "boot %d", i + 1);
+                boots++;
                 booted[i] = first_append();
         }
         beside(pause_only, &quiet[0], &quiet[1], &quiet[2]);
