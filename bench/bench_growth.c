@@ -1,14 +1,17 @@
 /*
  * bench_growth.c - how costs grow with what is there already, beside what people use otherwise.
  *
- *   bench_growth [DIRECTORY]     (or STENO_BENCH_DIR; the present one)
+ *   bench_growth [DIRECTORY [PART]]     (or STENO_BENCH_DIR; the present one)
  *
  * - append: a durable append to a conversation of so many messages of 1 KB.
  * - tail: the last 50 messages of it.
  * - list: the first page of a list of so many conversations.
+ * - first_list: the same from opening the store after a boot.
  * - output: a tool's output of so many bytes, stored durably; output_end: its last 200 lines.
  * Beside it: SQLite as its users use it (a table, WAL, synchronous=FULL), and a JSON file that is
  * rewritten at each turn, up to 100 MB. Beside an output: a copy of the file, hashed and synced.
+ *
+ * PART is messages, conversations or outputs; without it all three are measured.
  *
  * STENO_BENCH_GROWTH is the largest power of ten of messages and conversations (5); outputs have up
  * to 10,000 times as many bytes. Medians of five rounds that take turns; one of outputs over 1 GB.
@@ -23,8 +26,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "api/api_store.h"
 #include "base/json.h"
 #include "bench.h"
+#include "boot.h"
 #include "fill.h"
 #include "steno.h"
 
@@ -120,12 +125,17 @@ static void sql(const char *text)
                 die(text, sqlite3_errmsg(db));
 }
 
-static void lite_open(const char *dir)
+static void lite_connect(const char *dir)
 {
         char path[400];
         snprintf(path, sizeof path, "%s/messages.db", dir);
         if (sqlite3_open(path, &db))
                 die(path, "cannot open");
+}
+
+static void lite_make(const char *dir)
+{
+        lite_connect(dir);
         sql("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
             "CREATE TABLE m (conv TEXT, seq INTEGER, body TEXT, PRIMARY KEY (conv, seq));"
             "CREATE TABLE c (id TEXT PRIMARY KEY, title TEXT, updated INTEGER, messages INTEGER);"
@@ -304,7 +314,6 @@ static void messages(const char *dir, int power)
         snprintf(file.next, sizeof file.next, "%s.new", file.path);
         must(steno_open(root, NULL, &store, &err), root, &err);
         must(steno_conv_create(store, NULL, "one", NULL, &conv, &err), "one", &err);
-        lite_open(dir);
         for (size_t k = 0; k < count; k++) {
                 keepers[k].append =
                     (struct curve){.name = "append", .who = keepers[k].who, .unit = "us"};
@@ -379,10 +388,50 @@ static double lite_page(long size)
             size < 20 ? (int)size : 20);
 }
 
+/* What the first `steno ls` after a boot does: open, list. It looks at all conversations again, but
+ * not before it answers; until that is done, where `complete` wants to know. */
+static double steno_first_page(const char *root, double *complete)
+{
+        struct steno_list_options all = {.size = sizeof all, .complete = 1};
+        struct env env = booted_env();
+        struct steno_error err = {0};
+        struct steno_store *store;
+        char *json;
+        boots++;
+        double start = now();
+        must(api_store_open_in(&env, root, NULL, &store, &err), root, &err);
+        must(steno_list(store, NULL, NULL, &json, &err), "list", &err);
+        double took = now() - start;
+        steno_free(json);
+        if (complete) {
+                must(steno_list(store, NULL, &all, &json, &err), "list", &err);
+                *complete = now() - start;
+                steno_free(json);
+        }
+        steno_close(store);
+        return took;
+}
+
+static double lite_first_page(const char *dir, long size)
+{
+        sqlite3 *before = db;
+        double start = now();
+        lite_connect(dir);
+        lite_page(size);
+        double took = now() - start;
+        sqlite3_close(db);
+        db = before;
+        return took;
+}
+
 static void conversations(const char *dir, int power)
 {
         struct curve ours = {.name = "list", .who = "Steno", .unit = "us"};
         struct curve theirs = {.name = "list", .who = "SQLite", .unit = "us"};
+        struct curve first = {.name = "first_list", .who = "Steno", .unit = "ms"};
+        struct curve whole = {
+            .name = "first_list", .who = "Steno, until it is complete", .unit = "ms"};
+        struct curve lite_first = {.name = "first_list", .who = "SQLite", .unit = "ms"};
         struct steno_list_options all = {.size = sizeof all, .complete = 1};
         long before = 0, size = 10;
         for (int p = 1; p <= power; p++, before = size, size *= 10) {
@@ -407,10 +456,22 @@ static void conversations(const char *dir, int power)
                 point(&ours, size, ROUNDS);
                 point(&theirs, size, ROUNDS);
                 steno_close(store);
+                for (int r = 0; r < ROUNDS; r++) {
+                        first.rounds[r] = steno_first_page(root, NULL) * 1e3;
+                        lite_first.rounds[r] = lite_first_page(dir, size) * 1e3;
+                }
+                point(&first, size, ROUNDS);
+                point(&lite_first, size, ROUNDS);
+                steno_first_page(root, whole.rounds);
+                whole.rounds[0] *= 1e3;
+                point(&whole, size, 1); /* minutes for a million */
                 remove_folder(root);
         }
         show(&ours);
         show(&theirs);
+        show(&first);
+        show(&whole);
+        show(&lite_first);
 }
 
 /* ---- outputs ---- */
@@ -490,6 +551,15 @@ static double plain_output(const char *path, long size)
         return now() - start;
 }
 
+/* One output may be larger than a store allows by default. */
+static void make_store_without_quota(const char *root)
+{
+        struct steno_error err = {0};
+        must(steno_init(root,
+                 "{\"maxOutputBytes\":0,\"maxConversationBytes\":0,\"maxStoreBytes\":0}", &err),
+            root, &err);
+}
+
 static void outputs(const char *dir, int power)
 {
         struct curve ours = {.name = "output", .who = "Steno", .unit = "ms"};
@@ -508,6 +578,7 @@ static void outputs(const char *dir, int power)
                         struct steno_conv *c;
                         double v[TIMES], w[TIMES];
                         snprintf(root, sizeof root, "%s/outputs", dir);
+                        make_store_without_quota(root);
                         must(steno_open(root, NULL, &store, &err), root, &err);
                         snprintf(name, sizeof name, "o%d-%d", p, r);
                         must(steno_conv_create(store, NULL, name, NULL, &c, &err), name, &err);
@@ -546,10 +617,15 @@ int main(int argc, char **argv)
         char dir[260];
         if (power < 2 || power > 6)
                 die("STENO_BENCH_GROWTH", "a power of ten from 2 to 6");
+        const char *part = argc > 2 ? argv[2] : NULL;
         make_folder(dir, sizeof dir, argc > 1 ? argv[1] : NULL);
-        messages(dir, power);
-        conversations(dir, power);
-        outputs(dir, power + 4);
+        lite_make(dir);
+        if (!part || strcmp(part, "messages") == 0)
+                messages(dir, power);
+        if (!part || strcmp(part, "conversations") == 0)
+                conversations(dir, power);
+        if (!part || strcmp(part, "outputs") == 0)
+                outputs(dir, power + 4);
         sqlite3_close_v2(db);
         remove_folder(dir);
         return 0;
