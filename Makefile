@@ -3,10 +3,10 @@ MODE ?= release
 BUILD ?= $(if $(filter release,$(MODE)),build,build-$(MODE))
 
 MESON_release =
-# At -O1 a sanitized build takes little more than half of the time, and its tests as long as before.
+# With -Og a sanitized build takes half as long as with -O2, and its tests take as long as before.
 # A report needs lines and functions (-g1), not variables.
-MESON_asan = -Doptimization=1 -Dc_args=-g1 -Db_sanitize=address,undefined -Db_lundef=false
-MESON_tsan = -Doptimization=1 -Dc_args=-g1 -Db_sanitize=thread -Db_lundef=false
+MESON_asan = -Doptimization=g -Dc_args=-g1 -Db_sanitize=address,undefined -Db_lundef=false
+MESON_tsan = -Doptimization=g -Dc_args=-g1 -Db_sanitize=thread -Db_lundef=false
 MESON_cov = -Db_coverage=true
 
 .PHONY: all deps deps-test deps-long run test test-long set-up with-tests sanitized-set-up sanitized mutants bench growth install uninstall deb dist format clean
@@ -53,7 +53,7 @@ with-tests: set-up
 # has threads under TSan.
 # The short run leaves out scripts that read the same views over and over or wait most of the time.
 ASAN = *,!layers.test,!package/*,!bindings/*,!support/run.test,!ui/*,!http/browser.test,!http/clock.test$(ASAN_LONG)
-ASAN_LONG = ,!format/cost.test,!cli/help.test,!mutants.test,!store/both.test,!loop/one_run.test,!test_mcp_large,!loop/random_shape.test,!http/bodies.test,!loop/states.test,!loop/commands.test,!gateway/damaged.test,!cli/strange.test,!cli/grammar.test,!http/calls.test,!http/carried.test,!api/quota.test,!test_roundtrip,!cli/completion.test,!cli/docs.test,!format/calls.test,!http/otel.test,!mcpd/conformance.test,!loop/mcp.test,!docs.test,!examples.test,!golden/*,!strict/*,!recipes.test,!exec/shield.test,!test_bundle_backup,!test_bundle_faults,!bundle/carry.test,!gateway/lineage.test,$\
+ASAN_LONG = ,!gateway/sdks.test,!cli/views.test,!format/cost.test,!cli/help.test,!mutants.test,!store/both.test,!loop/one_run.test,!test_mcp_large,!loop/random_shape.test,!http/bodies.test,!loop/states.test,!loop/commands.test,!gateway/damaged.test,!cli/strange.test,!cli/grammar.test,!http/calls.test,!http/carried.test,!api/quota.test,!test_roundtrip,!cli/completion.test,!cli/docs.test,!format/calls.test,!http/otel.test,!mcpd/conformance.test,!loop/mcp.test,!docs.test,!examples.test,!golden/*,!strict/*,!recipes.test,!exec/shield.test,!test_bundle_backup,!test_bundle_faults,!bundle/carry.test,!gateway/lineage.test,$\
 	!gateway/recipes.test,!gateway/stubs.test,!gateway/responses.test,!gateway/equal.test,!gateway/aisdk.test,!gateway/kill.test,!acp/kill.test,$\
 	!test_store_mutants,!test_output_grep_cost,!test_output_grep_cost_sieve,!http/aborted.test,!http/refusals.test,!http/load.test,$\
 	!store/failover.test,!store/full.test,!store/machines.test,!store/s3.test,!http/visitors.test,!http/budget.test,!import/*,!bundle/*.test,!cli/damage.test,!loop/kill.test,$\
