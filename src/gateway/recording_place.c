@@ -58,28 +58,36 @@ int recording_find_place(struct recording *k, struct steno_error *err)
 
 /* ---- opening it ---- */
 
-/* What the person asked: the last words of the user in the first request. Agents put the
- * surroundings before them. */
+/* What the person asked: the last words of a user in the first request. Agents put the surroundings
+ * before them, and where the first request is one in the middle of a talk, results of tools stand
+ * behind them, which have the role of the user in three of the wires. */
 static void put_title(const struct recording *k, struct jsonw *w)
 {
         const struct json *j = &k->list;
-        struct buf text;
-        json_ref last = JSON_NONE;
+        struct buf words, text;
+        buf_init(&words, MESSAGE_MAX);
         buf_init(&text, MESSAGE_MAX);
-        for (json_ref m = json_child(j, 0); m != JSON_NONE; m = json_next(j, 0, m))
-                if (json_is(j, json_get(j, m, "role"), "user"))
-                        last = m;
-        if (last != JSON_NONE)
-                recording_put_text(j, last, &text);
-        struct str s = str_trim(buf_str(&text));
+        for (json_ref m = json_child(j, 0); m != JSON_NONE; m = json_next(j, 0, m)) {
+                if (!json_is(j, json_get(j, m, "role"), "user"))
+                        continue;
+                buf_clear(&text);
+                recording_put_text(j, m, &text);
+                if (str_trim(buf_str(&text)).n) {
+                        struct buf older = words;
+                        words = text;
+                        text = older;
+                }
+        }
+        struct str s = str_trim(buf_str(&words));
         const char *line = s.n ? memchr(s.p, '\n', s.n) : NULL;
         if (line)
                 s.n = (size_t)(line - s.p);
         if (s.n > TITLE_CUT)
                 s.n = text_utf8_prefix(s.p, TITLE_CUT);
-        if (s.n && !text.failed)
+        if (s.n && !words.failed)
                 jsonw_field_str(w, "title", s);
         buf_release(&text);
+        buf_release(&words);
 }
 
 static void put_meta(const struct recording *k, struct buf *out, bool title)

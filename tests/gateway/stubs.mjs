@@ -151,6 +151,21 @@ for (const [provider, app] of Object.entries(apps))
     same((await ofTalk(w)).length, 1, "conversations");
   });
 
+// A client that is recorded from the middle of its talk on: results stand behind what the person asked,
+// with the role of the user in some of the wires.
+for (const [provider, app] of Object.entries(apps))
+  test(`${provider}: a first request that ends with results has what the person asked as its title`, async () => {
+    const w = await started(provider, { contextTools: true });
+    for (const [shape, make] of Object.entries(app.shapes)) {
+      const talk = `talk of ${shape}`;
+      const asked = app.user(`${talk} go`);
+      const { calls, back } = await w.ask(app.user("another one"), false);
+      await w.ask([...asked, ...back, ...app.results([{ call: calls[0], text: "all of it" }], make)], false);
+      const titles = (await recorded(w)).map((c) => c.meta.title);
+      same(titles.filter((t) => t === `${talk} go`).length, 1, `${shape}: ${JSON.stringify(titles)}`);
+    }
+  });
+
 for (const [provider, app] of Object.entries(apps)) {
   test(`${provider}: stubs without tools name no tool, and the answer passes byte for byte`, async () => {
     const w = await shared(provider, { stubs: true });
