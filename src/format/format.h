@@ -58,7 +58,7 @@ struct writer {
         struct writer_seen { /* hashes of ids: an open table, 0 is free */
                 uint64_t *list;
                 size_t count, cap;
-        } seen;
+        } seen, item_ids; /* of calls, and of items where the format has them */
 };
 
 /* What sets a format apart; the history is arranged for it before its writer sees it. */

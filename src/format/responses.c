@@ -632,18 +632,54 @@ static bool write_reasoning(struct writer *w, const struct message *m)
         return true;
 }
 
-/* A strict endpoint looks at the ids of items as well: their prefix, and that none comes twice. */
+/* The id of an item as text. Absent: it has none, or is a call that the provider ran, whose id was
+ * made unique with those of the calls (arrange.c). A reference has the id of what it stands for. */
+static struct str item_id(struct writer *w, const struct message *m)
+{
+        struct str id = {0};
+        if (m->count && is_native(w, m, &m->parts[0]) && has_own_id(&m->parts[0]))
+                return id;
+        if (m->id.p)
+                return token_decode(m->id, w->arena, NULL);
+        struct json j;
+        json_init(&j);
+        if (m->count == 1 && m->parts[0].kind == PART_OPAQUE && m->parts[0].raw.p &&
+            json_parse(&j, m->parts[0].raw.p, m->parts[0].raw.n, NULL, NULL) == 0 &&
+            !json_is(&j, json_get(&j, 0, "type"), "item_reference"))
+                id = token_text(&j, json_get(&j, 0, "id"), w->arena);
+        json_release(&j);
+        return id;
+}
+
+/* Reasoning with an id that a strict endpoint does not take. */
 static bool has_bad_id(struct writer *w, const struct message *m)
 {
         if (!w->strict || !writing_own(w, m) || !is_reasoning(m))
                 return false;
-        struct json j;
-        json_init(&j);
-        struct str raw = m->parts[0].raw, id = {0};
-        if (raw.p && json_parse(&j, raw.p, raw.n, NULL, NULL) == 0)
-                id = token_text(&j, json_get(&j, 0, "id"), w->arena);
-        json_release(&j);
-        return !str_starts(id, "rs") || !rules_is_name(&rules_responses, id) || writing_seen(w, id);
+        struct str id = item_id(w, m);
+        return !str_starts(id, "rs") || !rules_is_name(&rules_responses, id);
+}
+
+/* Has an item before this one its id? */
+static bool is_again(struct writer *w, const struct message *m)
+{
+        struct str id = w->valid && writing_own(w, m) ? item_id(w, m) : (struct str){0};
+        return id.n && writing_seen_in(w, &w->item_ids, id);
+}
+
+/* No request has two items of one id: a client that records may send an item again. A kind that
+ * must have an id gets another, the others go without. */
+static struct str other_id(struct writer *w, const struct message *m)
+{
+        struct str id = {0};
+        char text[48];
+        if (m->count && needs_id(&m->parts[0])) {
+                snprintf(text, sizeof text, "%s_again_%llu",
+                    m->parts[0].call == CALL_COMPUTER ? "cu" : "lsh", (unsigned long long)m->seq);
+                id = arena_dup(w->arena, str_of(text));
+                writing_seen_in(w, &w->item_ids, id);
+        }
+        return id;
 }
 
 /* A block of a type that only the other side has: it is written as one of this side's. */
@@ -678,14 +714,24 @@ static int responses_write(struct writer *w, const struct history *h)
                         writing_lose(w, m, "reasoning", "the item that it belongs to is not there");
                         continue;
                 }
-                if (write_reasoning(w, m) ||
-                    (is_copied(w, m) && !is_changed(w, m) && writing_same(w, m)))
+                bool again = is_again(w, m);
+                if (again && m->count == 1 && m->parts[0].kind == PART_OPAQUE) {
+                        writing_lose(w, m, "item", "another one of this id is there already");
                         continue;
+                }
+                if (write_reasoning(w, m) ||
+                    (is_copied(w, m) && !again && !is_changed(w, m) && writing_same(w, m)))
+                        continue;
+                struct message renamed = *m;
+                if (again) {
+                        renamed.id = other_id(w, m);
+                        writing_lose(w, m, "id", "another item of this id is there already");
+                }
                 /* Items of one turn are told from those of the next by what they are. */
                 if (i && !writing_own(w, m) && m->role == ROLE_ASSISTANT &&
                     h->list[i - 1].role == ROLE_ASSISTANT)
                         writing_lose(w, m, "message", "may come back joined with the one before");
-                write_items(w, m);
+                write_items(w, &renamed);
         }
         return 0;
 }

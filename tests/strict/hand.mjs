@@ -62,13 +62,41 @@ const histories = {
   "an empty text of the AI SDK before a call and a text": ["uimessage", [{ id: "u", role: "user", parts: [{ type: "text", text: "go" }] }, { id: "a", role: "assistant", parts: [{ type: "text", text: "" }, { type: "tool-grep", toolCallId: "c", state: "output-available", input: {}, output: "x" }, { type: "text", text: "so" }] }]],
 };
 
+// Each kind of item that has an id, sent again by a client that records: at once, and in a later turn.
+const PICTURE = { type: "computer_screenshot", image_url: `data:image/png;base64,${PNG}` };
+const itemsWithIds = {
+  "a message": [{ type: "message", id: "msg_1", role: "assistant", status: "completed", content: [{ type: "output_text", text: "x", annotations: [] }] }],
+  "a message of the user": [{ ...um, id: "msg_2", content: [{ type: "input_text", text: "x" }] }],
+  "reasoning": [{ type: "reasoning", id: "rs_1", summary: [], encrypted_content: "x" }, { type: "message", role: "assistant", content: "x" }],
+  "a function call": [fc("a", { id: "fc_1" }), { ...fo("a"), id: "fc_2" }],
+  "a custom call": [{ type: "custom_tool_call", id: "ctc_1", call_id: "a", name: "f", input: "x" }, { type: "custom_tool_call_output", id: "ctc_2", call_id: "a", output: "x" }],
+  "a computer's call": [{ type: "computer_call", id: "cu_1", call_id: "a", status: "completed", pending_safety_checks: [], action: { type: "screenshot" } }, { type: "computer_call_output", call_id: "a", output: PICTURE }],
+  "a call of a local shell": [{ type: "local_shell_call", id: "lsh_1", call_id: "a", status: "completed", action: { type: "exec", command: ["ls"], env: {} } }, { type: "local_shell_call_output", id: "a", output: "x" }],
+  "a shell's call": [{ type: "shell_call", id: "sh_1", call_id: "a", action: { commands: ["ls"] } }, { type: "shell_call_output", call_id: "a", output: [{ stdout: "x", stderr: "", outcome: { type: "exit", exit_code: 0 } }] }],
+  "a patch": [{ type: "apply_patch_call", id: "apc_1", call_id: "a", status: "completed", operation: { type: "delete_file", path: "a" } }, { type: "apply_patch_call_output", call_id: "a", status: "completed", output: "x" }],
+  "a search of the web": [{ type: "web_search_call", id: "ws_1", status: "completed", action: { type: "search", query: "q" } }],
+  "a search of files": [{ type: "file_search_call", id: "fs_1", status: "completed", queries: ["q"], results: null }],
+  "code that ran": [{ type: "code_interpreter_call", id: "ci_1", status: "completed", code: "1", container_id: "c", outputs: [] }],
+  "an image that was made": [{ type: "image_generation_call", id: "ig_1", status: "completed", result: PNG }],
+  "a call of an MCP server": [{ type: "mcp_call", id: "mcp_1", server_label: "s", name: "f", arguments: "{}", output: "x" }],
+  "a compaction": [{ type: "compaction", id: "cmp_1", encrypted_content: "x" }],
+  "an item that nobody knows": [{ type: "something_new", id: "new_1", x: 1 }],
+};
+const again = new Set();
+for (const [kind, items] of Object.entries(itemsWithIds)) {
+  const name = `${kind}, with its id, at once again and in a later turn`;
+  again.add(name);
+  histories[name] = ["responses", [um, ...items, ...items, { type: "message", role: "assistant", content: "done" }, um, ...items, um]];
+}
+
 const store = join(ram, "strict-hand");
 await run(steno, ["--store", store, "init"]);
 const conversations = Object.entries(histories);
 const wrong = await pooled(conversations, async ([name, [format, messages]], i) => {
   const id = `h${i}`;
   await run(steno, ["--store", store, "new", "--id", id]);
-  const lines = messages.map((m) => JSON.stringify(m) + "\n").join("");
+  // Line by line the same item would be told its first receipt.
+  const lines = again.has(name) ? JSON.stringify(messages) : messages.map((m) => JSON.stringify(m) + "\n").join("");
   const taken = await run(steno, ["--store", store, "append", "--record", "--format", format, id], lines);
   if (taken.status !== 0) return [taken.stderr];
   const found = [];
@@ -79,6 +107,11 @@ const wrong = await pooled(conversations, async ([name, [format, messages]], i) 
     for (const v of check(p, list)) found.push(`${p}: ${v.rule}: ${v.text} ${shown(list[v.at] ?? list)}`);
     const own = await run(steno, ["check-history", "--for", p], view.stdout);
     if (own.status !== 0) found.push(`${p}: check-history says ${own.stdout}`);
+  }
+  if (again.has(name)) {
+    const view = await run(steno, ["--store", store, "messages", id, "--format", "responses"]);
+    const ids = JSON.parse(view.stdout).filter((item) => item.type !== "local_shell_call_output").map((item) => item.id).filter(Boolean);
+    if (new Set(ids).size !== ids.length) found.push(`responses, not strict: an id stands twice in ${ids}`);
   }
   return found;
 });
