@@ -548,14 +548,15 @@ static int read_view(
         d->view.outputs = stubs ? STENO_OUTPUTS_STUB : STENO_OUTPUTS_FULL;
         if (stubs || d->view.edit_strategies)
                 return steno_view(conv, &d->view, to_buf, &d->items, &d->report_text, err);
-        struct steno_view_options own = d->view;
+        struct steno_view_options own = d->view, tokens = d->view;
         char *counted = NULL;
         struct json j;
         own.own_bytes = true;
         own.count_tokens = false;
+        tokens.no_ids = true;
         int rc = steno_view(conv, &own, to_buf, &d->items, &d->report_text, err);
         if (rc == 0)
-                rc = steno_view(conv, &d->view, discard, NULL, &counted, err);
+                rc = steno_view(conv, &tokens, discard, NULL, &counted, err);
         json_init(&j);
         if (rc == 0)
                 rc = json_parse(&j, counted, strlen(counted), NULL, err);
@@ -620,6 +621,7 @@ void acontext_token_counts(struct request *r)
             .format = "acontext",
             .count_tokens = true,
             .all_messages = true,
+            .no_ids = true,
             .outputs = STENO_OUTPUTS_FULL};
         struct json j;
         struct jsonw w;

@@ -377,7 +377,7 @@ static int put_facts(
 void own_messages_get(struct request *r)
 {
         struct steno_error err = {0};
-        struct steno_view_options opt = {.size = sizeof opt};
+        struct steno_view_options opt = {.size = sizeof opt, .no_ids = true};
         struct json report;
         char *text = NULL;
         if (!view_options(r, &opt))
