@@ -356,7 +356,9 @@ static int apply_namespace(const struct exec_shield_plan *plan, enum exec_way wa
                 limit_user_processes();
         if (root && !plan->own_pid_max)
                 *gaps |= EXEC_GAP_PROCESSES;
-        enforce(plan->loose);
+        /* Nothing may change the mounts: Landlock refuses that, and otherwise the filter has to. */
+        if (!enforce(plan->loose))
+                *gaps |= EXEC_GAP_FILES;
         return EXEC_SHIELD_NAMESPACE;
 }
 
@@ -383,10 +385,13 @@ static int apply_way(const struct exec_shield_plan *plan, enum exec_way way, uns
 int exec_shield_apply(const struct exec_shield_plan *plan, enum exec_way way, unsigned *gaps)
 {
         int shield = apply_way(plan, way, gaps);
+        bool filtered = shield >= 0 && exec_filter_apply();
 
+        if (filtered && shield == EXEC_SHIELD_NAMESPACE)
+                *gaps &= ~(unsigned)EXEC_GAP_FILES;
         /* In a PID namespace a child finds no process but its supervisor, which is all that the
          * namespace lives by. */
-        if (shield >= 0 && !exec_filter_apply() && !exec_shield_has_pids(way))
+        if (shield >= 0 && !filtered && !exec_shield_has_pids(way))
                 *gaps |= EXEC_GAP_LIMITS;
         return shield;
 }

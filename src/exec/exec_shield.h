@@ -9,8 +9,8 @@
  *
  *   root       mount and PID namespaces of its own. An empty read-only file system is mounted over
  *              each guarded directory, and every folder above it is bound onto itself, because a
- *              mount point cannot be renamed. /dev holds only harmless devices, /sys and /proc/sys
- *              are read-only, and the capabilities that could undo this are gone.
+ *              mount point cannot be renamed. /dev holds only harmless devices, /sys and what in
+ *              /proc is the machine's are read-only, and only harmless capabilities are left.
  *   user       the same in a user namespace, for who is not root: files of others seem to belong to
  *              nobody there, which ssh and some others mind.
  *   landlock   an allow-list of everything beside the path to each guarded directory. Landlock has
@@ -20,7 +20,8 @@
  *              groups can end or freeze processes of the same user.
  *
  * In the first two the child ends in a Landlock domain as well, where the kernel has one. In all of
- * them a filter of system calls (exec_filter.h) keeps limits and priorities of other processes.
+ * them a filter of system calls (exec_filter.h) keeps limits and priorities of other processes, and
+ * keeps the child in the mount namespace that it was given.
  * What the files of a process in /proc can change is closed by a process that is not dumpable, as
  * the supervisor and Steno's own programs are: they belong to root then. Where a promise cannot be
  * kept, the gaps say which (exec_shield_gaps).
