@@ -309,12 +309,24 @@ bool exec_shield_enter(const struct exec_shield_plan *plan, enum exec_way way)
                                            write_file("/proc/self/gid_map", plan->group_map));
 }
 
-/* What could undo the mounts, reach processes and disks around them, or open files by their number
- * instead of their name. The bounding set counts: root gets the rest back at each exec. */
-static const int dropped[] = {CAP_SYS_ADMIN, CAP_SYS_PTRACE, CAP_MKNOD, CAP_SYS_RAWIO,
-    CAP_SYS_MODULE, CAP_DAC_READ_SEARCH, CAP_SYS_BOOT, CAP_PERFMON, CAP_BPF,
-    CAP_CHECKPOINT_RESTORE};
+/* What root keeps: its way with files, users and its own processes, as in a usual container. The
+ * others could undo the mounts, reach processes and disks around them, open files by their number
+ * instead of their name, read or redirect what a browser says to Steno's port (NET_RAW, NET_ADMIN),
+ * lift the limits of a command (SYS_RESOURCE), or take all the time of the processors (SYS_NICE).
+ */
+static const int kept[] = {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID, CAP_KILL,
+    CAP_SETGID, CAP_SETUID, CAP_SETPCAP, CAP_NET_BIND_SERVICE, CAP_SYS_CHROOT, CAP_AUDIT_WRITE,
+    CAP_SETFCAP};
 
+static bool is_kept(int capability)
+{
+        for (size_t i = 0; i < sizeof(kept) / sizeof(*kept); i++)
+                if (kept[i] == capability)
+                        return true;
+        return false;
+}
+
+/* The bounding set counts: root gets the rest back at each exec. */
 static bool drop_capabilities(void)
 {
         struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
@@ -322,11 +334,13 @@ static bool drop_capabilities(void)
 
         if (syscall(SYS_capget, &head, data) < 0)
                 return false;
-        for (size_t i = 0; i < sizeof(dropped) / sizeof(*dropped); i++) {
-                uint32_t bit = UINT32_C(1) << (dropped[i] % 32);
-                struct __user_cap_data_struct *d = &data[dropped[i] / 32];
-                /* EINVAL: a kernel that does not know it yet. */
-                if (prctl(PR_CAPBSET_DROP, dropped[i], 0, 0, 0) < 0 && errno != EINVAL)
+        for (int i = 0; i < 64; i++) {
+                uint32_t bit = UINT32_C(1) << (i % 32);
+                struct __user_cap_data_struct *d = &data[i / 32];
+                if (is_kept(i))
+                        continue;
+                /* EINVAL: a number that this kernel does not know. */
+                if (prctl(PR_CAPBSET_DROP, i, 0, 0, 0) < 0 && errno != EINVAL)
                         return false;
                 d->effective &= ~bit;
                 d->permitted &= ~bit;
