@@ -9,9 +9,12 @@
  */
 #include "exec/exec_mounts.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -82,10 +85,56 @@ static bool lock_tree(const char *path)
         return mount(NULL, path, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | QUIET, NULL) == 0;
 }
 
-/* The kernel's settings can name a program that it then runs outside. */
+/* Does an entry of /proc belong to the machine, and not to a process? Links lead to processes. */
+static bool is_of_machine(int proc, const struct dirent64 *e)
+{
+        struct stat st;
+
+        if ((e->d_name[0] >= '0' && e->d_name[0] <= '9') || e->d_name[0] == '.')
+                return false;
+        return fstatat(proc, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+               (S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && (st.st_mode & 0222)));
+}
+
+static bool lock_entries(int proc, const char *entries, long n)
+{
+        char path[sizeof("/proc/") + NAME_MAX] = "/proc/";
+        struct dirent64 e;
+
+        for (long at = 0; at < n; at += e.d_reclen) {
+                size_t head = offsetof(struct dirent64, d_name);
+                memcpy(&e, entries + at, head);
+                memcpy(e.d_name, entries + at + head, e.d_reclen - head);
+                if (!is_of_machine(proc, &e))
+                        continue;
+                memcpy(path + sizeof("/proc/") - 1, e.d_name, strlen(e.d_name) + 1);
+                if (!lock_tree(path))
+                        return false;
+        }
+        return true;
+}
+
+/* Everything there that is not a process's: settings that name a program which the kernel then runs
+ * outside, registers of devices, interrupts, file systems. */
+static bool lock_proc(void)
+{
+        char entries[4096];
+        int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        long n = proc < 0 ? -1 : 1;
+        bool ok = true;
+
+        while (ok && n > 0) {
+                n = syscall(SYS_getdents64, proc, entries, sizeof(entries));
+                ok = n >= 0 && lock_entries(proc, entries, n);
+        }
+        if (proc >= 0)
+                close(proc);
+        return ok && proc >= 0;
+}
+
 static bool lock_kernel(void)
 {
-        return lock_tree("/proc/sys") && lock_tree("/proc/sysrq-trigger") && lock_tree("/sys");
+        return lock_proc() && lock_tree("/sys");
 }
 
 static void limit_processes(const struct exec_shield_plan *plan)
