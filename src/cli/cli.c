@@ -12,8 +12,9 @@
 #include <unistd.h>
 
 #include "base/file_url.h"
-#include "base/text.h"
 #include "base/json.h"
+#include "base/state_folder.h"
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/term.h"
@@ -187,6 +188,14 @@ const char *cli_store_path(struct cli *c)
         if (c->store_path == NULL && file_url_path(url, &c->store_path, NULL) != 0)
                 return url; /* the library reports what is wrong with it */
         return c->store_path;
+}
+
+const char *cli_store_folder(struct cli *c)
+{
+        const char *url = cli_store_url(c);
+        if (url != NULL && c->store_folder == NULL)
+                (void)state_folder(url, &c->store_folder, NULL);
+        return c->store_folder;
 }
 
 static void warn(void *ctx, const char *what)

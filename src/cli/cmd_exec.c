@@ -98,9 +98,11 @@ static int run_command(struct cli *c, const struct exec_opts *o, char **argv, st
 {
         struct steno_error err = {0};
         char **env = NULL;
-        char *store = realpath(cli_store_path(c), NULL);
+        const char *folder = cli_store_folder(c);
+        char *store = folder ? realpath(folder, NULL) : NULL;
         char *config = config_home_make((const char *const *)environ);
-        const char *hidden[] = {store, config, NULL};
+        /* The list ends at the first NULL. */
+        const char *hidden[] = {store ? store : config, store ? config : NULL, NULL};
         struct exec_modes *modes = NULL;
         exec_conceal();
         int rc = exec_modes_note(hidden, &modes, &err);

@@ -105,7 +105,7 @@ static int run_serve(struct cli *c, const void *opts, int argc, char **argv)
         }
         struct session_options so = {.env = (const char *const *)environ,
             .directory = ".",
-            .store_path = cli_store_path(c),
+            .store_path = cli_store_folder(c),
             .no_tools = o->no_tools,
             .tool_calls = o->tools_as,
             .strict = o->strict,

@@ -112,6 +112,7 @@ struct cli {
         struct term_progress bar; /* of the store */
         char *default_url;        /* owned */
         char *store_path;         /* owned; of a file: URL */
+        char *store_folder;       /* owned */
         char *run;                /* owned; that cli_run_of() has found */
 };
 
@@ -166,6 +167,9 @@ extern const char cli_default_project[];
 const char *cli_told_project(const struct cli *c);
 /* The same as a path, without file:. */
 const char *cli_store_path(struct cli *c);
+/* The folder on this machine that has what belongs to the store: the store itself, or of one in a
+ * database what Steno keeps beside it. NULL: there is none. */
+const char *cli_store_folder(struct cli *c);
 
 enum cli_open {
         CLI_MUST_EXIST, /* reading makes no store */

@@ -207,6 +207,7 @@ int main(int argc, char **argv)
         out_release(&c.out);
         free(c.default_url);
         free(c.store_path);
+        free(c.store_folder);
         free(c.run);
         return rc;
 }

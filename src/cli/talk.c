@@ -65,7 +65,7 @@ static int open_session(struct talk *t)
         struct session_options opt = {
             .env = (const char *const *)environ,
             .directory = directory,
-            .store_path = cli_store_path(t->c),
+            .store_path = cli_store_folder(t->c),
             .no_tools = t->o->no_tools,
             .tool_calls = t->o->tools_as,
             .strict = t->o->strict,
