@@ -131,19 +131,28 @@ static bool place_descriptors(const struct exec_launch *l, int *report)
         return true;
 }
 
+/* A limit that we were started with ourselves, and that is lower, stays: nobody may raise it. */
+static bool limit(int what, rlim_t soft, rlim_t hard)
+{
+        struct rlimit r;
+
+        if (getrlimit(what, &r) < 0)
+                return false;
+        if (hard < r.rlim_max)
+                r.rlim_max = hard;
+        r.rlim_cur = soft < r.rlim_max ? soft : r.rlim_max;
+        return setrlimit(what, &r) == 0;
+}
+
 static bool limit_resources(const struct exec_launch *l)
 {
         /* The data segment counts what is really writable; limiting address space would break
          * every program that reserves more than it uses. */
-        struct rlimit data = {l->memory_bytes, l->memory_bytes};
-        struct rlimit cpu = {l->cpu_seconds, l->cpu_seconds + 1};
-        struct rlimit core = {0, 0};
-
-        if (l->memory_bytes && setrlimit(RLIMIT_DATA, &data) < 0)
+        if (l->memory_bytes && !limit(RLIMIT_DATA, l->memory_bytes, l->memory_bytes))
                 return false;
-        if (l->cpu_seconds && setrlimit(RLIMIT_CPU, &cpu) < 0)
+        if (l->cpu_seconds && !limit(RLIMIT_CPU, l->cpu_seconds, l->cpu_seconds + 1))
                 return false;
-        return setrlimit(RLIMIT_CORE, &core) == 0;
+        return limit(RLIMIT_CORE, 0, 0);
 }
 
 /* Which errno to report: that a program exists but is not executable says more than that another
