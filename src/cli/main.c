@@ -188,6 +188,7 @@ int main(int argc, char **argv)
         int rc;
 
         environment_hide();
+        argv = environment_hide_passwords(argc, argv);
         project = getenv("STENO_PROJECT");
         guard_standard_descriptors();
         setlocale(LC_CTYPE, "C.UTF-8"); /* for wcwidth; the environment's may not be UTF-8 */
