@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -276,6 +277,33 @@ static void a_trusted_folder_counts_until_a_byte_changes(void **state)
         world_release(&w);
 }
 
+/* A relative path is none: it would be found in the folder that somebody works in. */
+static void a_folder_counts_for_nobody_who_has_no_home(void **state)
+{
+        (void)state;
+        static const char *const none[] = {
+            NULL, "XDG_CONFIG_HOME=", "XDG_CONFIG_HOME=.", "HOME=", "HOME=."};
+        struct world w;
+        char before[PATH_MAX], link[100];
+
+        world_init(&w, NULL, hostile);
+        assert_int_equal(trust_record(w.home, w.file, NULL, &w.err), 0);
+        snprintf(link, sizeof(link), "%s/.config", w.root);
+        assert_int_equal(symlink(".", link), 0);
+        assert_non_null(getcwd(before, sizeof(before)));
+        assert_int_equal(chdir(w.root), 0);
+        for (size_t i = 0; i < sizeof(none) / sizeof(*none); i++) {
+                w.env[0] = none[i];
+                assert_int_equal(world_load(&w), 0);
+                assert_non_null(w.config.warnings);
+                assert_null(w.config.base_url);
+                assert_int_equal(w.config.servers.count, 0);
+                assert_int_equal(w.config.rules.count, 0);
+        }
+        assert_int_equal(chdir(before), 0);
+        world_release(&w);
+}
+
 static void trust_is_in_one_path_and_can_be_taken_back(void **state)
 {
         (void)state;
@@ -465,6 +493,7 @@ int main(void)
             cmocka_unit_test(params_cannot_replace_the_conversation),
             cmocka_unit_test(strict_is_set_by_the_strongest_layer),
             cmocka_unit_test(a_trusted_folder_counts_until_a_byte_changes),
+            cmocka_unit_test(a_folder_counts_for_nobody_who_has_no_home),
             cmocka_unit_test(trust_is_in_one_path_and_can_be_taken_back),
             cmocka_unit_test(a_link_to_a_trusted_file_is_not_trusted),
             cmocka_unit_test(a_linked_folder_has_the_trust_of_the_folder_that_it_is),

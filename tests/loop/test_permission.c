@@ -218,6 +218,60 @@ static void a_server_cannot_pose_as_execute_command(void **state)
         permission_rules_release(&rules);
 }
 
+static void a_visitor_gets_what_is_public_word_for_word_and_nothing_else(void **state)
+{
+        (void)state;
+        static const char open[] =
+            "[{\"tool\":\"execute_command\",\"action\":\"allow\",\"argvPrefix\":[\"uptime\"],"
+            "\"public\":true},"
+            "{\"tool\":\"execute_command\",\"action\":\"allow\",\"shell\":\"df | sort\","
+            "\"public\":true},"
+            "{\"tool\":\"execute_command\",\"action\":\"allow\",\"argvPrefix\":[\"ls\"]},"
+            "{\"server\":\"s\",\"tool\":\"drop\",\"action\":\"deny\"},"
+            "{\"server\":\"s\",\"tool\":\"send\",\"action\":\"ask\"},"
+            "{\"tool\":\"*\",\"action\":\"allow\"}]";
+        static const char fenced[] =
+            "[{\"tool\":\"execute_command\",\"action\":\"deny\",\"argvPrefix\":[\"df\"]},"
+            "{\"tool\":\"execute_command\",\"action\":\"allow\",\"shell\":\"df | sort\","
+            "\"public\":true}]";
+        static const struct {
+                const char *rules, *tool, *server, *raw, *args;
+                bool open;
+        } rows[] = {
+            {open, "execute_command", NULL, NULL, "{\"argv\":[\"uptime\"]}", true},
+            {open, "execute_command", NULL, NULL, "{\"shell\":\"df | sort\"}", true},
+            {open, "execute_command", NULL, NULL, "{\"argv\":[\"uptime\",\"-p\"]}", false},
+            {open, "execute_command", NULL, NULL, "{\"argv\":[\"uptime\"],\"directory\":\"..\"}",
+                false},
+            {open, "execute_command", NULL, NULL, "{\"shell\":\"uptime\"}", false},
+            {open, "execute_command", NULL, NULL, "{\"shell\":\"df | sort \"}", false},
+            {open, "execute_command", NULL, NULL, "{\"argv\":[\"ls\"]}", false},
+            {open, "execute_command", NULL, NULL, "{\"argv\":[\"uptime\"]", false},
+            {open, "mcp__s__look", "s", "look", "{}", true},
+            {open, "mcp__s__look", "s", "look", "no object", false},
+            {open, "mcp__s__drop", "s", "drop", "{}", false},
+            {open, "mcp__s__send", "s", "send", "{}", false},
+            {open, "execute_command", "s", "execute_command", "{\"argv\":[\"uptime\"]}", true},
+            /* What is in a shell text nobody knows, so a rule that denies a program closes it. */
+            {fenced, "execute_command", NULL, NULL, "{\"shell\":\"df | sort\"}", false},
+            {"[]", "execute_command", NULL, NULL, "{\"argv\":[\"uptime\"]}", false},
+            {"[]", "mcp__s__look", "s", "look", "{}", true},
+        };
+
+        for (size_t i = 0; i < COUNT(rows); i++) {
+                struct permission_rules rules = rules_of(rows[i].rules);
+                struct steno_permission_request q = {.size = sizeof(q),
+                    .tool = rows[i].tool,
+                    .server = rows[i].server,
+                    .raw_name = rows[i].raw,
+                    .args = rows[i].args,
+                    .args_n = strlen(rows[i].args)};
+                if (permission_check_visitor(&rules, &q) != rows[i].open)
+                        fail_msg("row %zu: %s %s", i, rows[i].tool, rows[i].args);
+                permission_rules_release(&rules);
+        }
+}
+
 static void an_approval_is_for_the_exact_bytes(void **state)
 {
         (void)state;
@@ -289,6 +343,14 @@ static void bad_rules_are_refused_with_their_place(void **state)
             {"[{\"tool\":\"x\",\"action\":\"allow\",\"argvPrefix\":[\"ls\"]}]", "only for"},
             {"[{\"tool\":\"execute_command\",\"action\":\"allow\",\"argvPrefix\":\"ls\"}]",
                 "list of strings"},
+            {"[{\"tool\":\"execute_command\",\"action\":\"allow\",\"public\":true}]",
+                "\"public\" is for"},
+            {"[{\"tool\":\"execute_command\",\"action\":\"deny\",\"shell\":\"ls\",\"public\":true}"
+             "]",
+                "\"public\" is for"},
+            {"[{\"tool\":\"execute_command\",\"action\":\"allow\",\"shell\":\"ls\",\"public\":1}]",
+                "\"public\" is for"},
+            {"[{\"tool\":\"x\",\"action\":\"allow\",\"public\":true}]", "\"public\" is for"},
             {"{\"tool\":\"x\"}", "must be a list"},
             {"[[]]", "not an object"},
         };
@@ -343,6 +405,7 @@ int main(void)
             cmocka_unit_test(a_shell_string_is_asked_where_a_prefix_denies),
             cmocka_unit_test(a_server_rule_covers_its_tools_and_no_others),
             cmocka_unit_test(a_server_cannot_pose_as_execute_command),
+            cmocka_unit_test(a_visitor_gets_what_is_public_word_for_word_and_nothing_else),
             cmocka_unit_test(an_approval_is_for_the_exact_bytes),
             cmocka_unit_test(an_approval_does_not_overrule_a_deny),
             cmocka_unit_test(bad_rules_are_refused_with_their_place),
