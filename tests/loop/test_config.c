@@ -14,6 +14,7 @@
 
 #include "loop/config.h"
 #include "base/json_keys.h"
+#include "base/limits.h"
 #include "loop/trust.h"
 #include "provider/provider.h"
 
@@ -468,17 +469,103 @@ static void mistakes_are_answered_with_file_key_and_suggestion(void **state)
         }
 }
 
-static void a_pipe_in_place_of_a_file_does_not_hang(void **state)
+/* What may stand where steno.json is looked for, and around it. `trusted` is a file of another
+ * folder that is trusted and says the same. */
+static void put_odd(const struct world *w, unsigned kind, const char *trusted)
+{
+        char path[200];
+
+        snprintf(
+            path, sizeof(path), "%s/%s", w->project, kind == 0 ? "Steno.json" : "../steno.json");
+        switch (kind) {
+        case 0: /* another case */
+        case 1: /* the folder above */
+                put_file(path, hostile);
+                break;
+        case 2:
+                assert_int_equal(mkfifo(w->file, 0600), 0);
+                break;
+        case 3:
+                assert_int_equal(mkdir(w->file, 0700), 0);
+                break;
+        case 4:
+                assert_int_equal(symlink("/dev/zero", w->file), 0);
+                break;
+        case 5:
+                assert_int_equal(symlink("steno.json", w->file), 0);
+                break;
+        case 6:
+                assert_int_equal(symlink(trusted, w->file), 0);
+                break;
+        case 7:
+                assert_int_equal(link(trusted, w->file), 0);
+                break;
+        default:
+                fail();
+        }
+}
+
+static void put_long(const struct world *w, const char *head, char fill, size_t n, const char *tail)
+{
+        FILE *f = fopen(w->file, "w");
+
+        assert_non_null(f);
+        fputs(head, f);
+        while (n--)
+                fputc(fill, f);
+        fputs(tail, f);
+        fclose(f);
+}
+
+static void assert_nothing_counts(struct world *w, bool warns)
+{
+        assert_int_equal(world_load(w), 0);
+        assert_null(w->config.base_url);
+        assert_null(w->config.system);
+        assert_int_equal(w->config.servers.count, 0);
+        assert_int_equal(w->config.rules.count, 0);
+        assert_int_equal(w->config.limits.turns, 50);
+        assert_int_equal(w->config.warnings != NULL, warns);
+        world_release(w);
+}
+
+static void whatever_stands_in_place_of_the_file_counts_for_nothing(void **state)
 {
         (void)state;
-        struct world w;
+        struct world w, other;
 
-        world_init(&w, NULL, NULL);
-        assert_int_equal(mkfifo(w.file, 0600), 0);
-        assert_int_equal(world_load(&w), 0);
-        assert_non_null(w.config.warnings);
-        assert_non_null(strstr(w.config.warnings, "it is ignored"));
-        world_release(&w);
+        world_init(&other, NULL, hostile);
+        for (unsigned kind = 0; kind < 8; kind++) {
+                world_init(&w, NULL, NULL);
+                put_odd(&w, kind, other.file);
+                assert_int_equal(trust_record(w.home, other.file, NULL, &w.err), 0);
+                assert_nothing_counts(&w, kind > 1);
+        }
+        static const struct {
+                const char *head;
+                char fill;
+                size_t n;
+                const char *tail;
+        } texts[] = {
+            {"\xef\xbb\xbf", ' ', 1, hostile},   /* a mark of the byte order */
+            {hostile, '\0', 1, ""},              /* a NUL behind it */
+            {hostile, ' ', 1, hostile},          /* two of them */
+            {"", '[', 500000, ""},               /* deep */
+            {hostile, ' ', CONFIG_FILE_MAX, ""}, /* larger than is read */
+            {"", ' ', CONFIG_FILE_MAX + 1, hostile},
+        };
+        for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+                world_init(&w, NULL, NULL);
+                put_long(&w, texts[i].head, texts[i].fill, texts[i].n, texts[i].tail);
+                /* Trusted or not: some of these cannot be. */
+                int rc = trust_record(w.home, w.file, NULL, &w.err);
+                if (texts[i].n >= CONFIG_FILE_MAX)
+                        assert_int_equal(rc, STENO_ELIMIT);
+                if (rc == 0)
+                        assert_int_equal(trust_forget(w.home, w.file, &w.err), 0);
+                assert_nothing_counts(&w, true);
+        }
+        world_release(&other);
 }
 
 int main(void)
@@ -500,7 +587,7 @@ int main(void)
             cmocka_unit_test(a_damaged_trust_file_trusts_nobody),
             cmocka_unit_test(servers_are_read_in_the_usual_shape),
             cmocka_unit_test(mistakes_are_answered_with_file_key_and_suggestion),
-            cmocka_unit_test(a_pipe_in_place_of_a_file_does_not_hang),
+            cmocka_unit_test(whatever_stands_in_place_of_the_file_counts_for_nothing),
         };
 
         cmocka_set_message_output(CM_OUTPUT_TAP);
