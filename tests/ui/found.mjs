@@ -122,6 +122,23 @@ scenario("see what hides in a command: blank lines counted, odd letters named, w
   await page.click(".tool [data-act=deny]");
   await until("over", async () => !(await server.api("GET", "/api/approvals")).items.length);
 });
+scenario("read in a call that asks every letter that nobody would see by its number", async (page) => {
+  const unseen = /[\p{Cf}\p{Zs}\p{Zl}\p{Zp}\p{DI}\u2800\u{16fe4}\u{1d159}]/u, under = /[\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u{110bd}\u{110cd}]/u;
+  const letters = Array.from({ length: 0x110000 - 0xa0 }, (_, i) => i + 0xa0).filter((c) => c < 0xd800 || (c > 0xdfff && (c < 0xe0000 || c % 23 === 0)))
+    .map((c) => String.fromCodePoint(c)).filter((c) => unseen.test(c) && !under.test(c));
+  const { id } = await waiting("Unseen", { shell: letters.join("|") });
+  await shown(page, id);
+  await page.waitForSelector(".tool .approval");
+  await holds(async () => {
+    const said = await page.evaluate(() => document.querySelector(".tool .approval .exact").textContent);
+    for (const c of letters) {
+      const name = c === "\xa0" ? "NBSP" : `U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
+      assert(said.includes(name) && !said.includes(c), name);
+    }
+  });
+  await page.click(".tool [data-act=deny]");
+  await until("over", async () => !(await server.api("GET", "/api/approvals")).items.length);
+});
 
 // ---- what failed ----
 scenario("find the command that failed in a reply of 500 calls", async (page) => {

@@ -5,10 +5,11 @@ import type { ComponentChildren } from "preact";
 import { count, plural } from "./format";
 
 // Controls, bidirectional marks, invisible letters, tags, halves of surrogate pairs.
-const ODD = /[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e007f}\p{Cs}]+/gu;
+const ODD = /[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e00ff}\u{e01f0}-\u{e0fff}\p{Cs}]+/gu;
 
-// The same, and blanks that could hide what is behind them: long runs, and those that are no space.
-const BLANKS = new RegExp(`${ODD.source}| {9,}|[\\t\\xa0\\u1680\\u2000-\\u200a\\u202f\\u205f\\u3000]+`, "gu");
+// The same, and blanks that could hide what is behind them: long runs, and those that are no space; and
+// what words of some languages and pictures need, but a call that is decided about does not.
+const BLANKS = new RegExp(`${ODD.source}| {9,}|[\\t\\xa0\\u1680\\u180b-\\u180f\\u2000-\\u200a\\u200c\\u200d\\u202f\\u205f\\u2800\\u3000\\ufe00-\\ufe0f\\u{13430}-\\u{1343f}\\u{16fe4}\\u{1d159}\\u{e0100}-\\u{e01ef}]+`, "gu");
 
 function nameOf(c: string): string {
   const n = c.codePointAt(0)!;
