@@ -4,6 +4,8 @@
 #ifndef HTTP_HTTP_H
 #define HTTP_HTTP_H
 
+#include <stdbool.h>
+
 #include "http/server_core.h"
 
 struct sockaddr;
@@ -14,6 +16,8 @@ int http_start(struct server *s, const struct sockaddr *address, struct steno_er
 void http_quiesce(struct server *s);
 /* Every connection is closed. Nobody may hold a suspended one. */
 void http_stop(struct server *s);
+/* Does the body come in chunks? */
+bool http_is_chunked(const struct request *r);
 
 /* streams.c: the answer of a request that became a stream. */
 struct MHD_Response *stream_response(struct stream *stream);
