@@ -19,7 +19,8 @@ all: $(BUILD)/build.ninja
 TESTS = false
 BENCH = false
 $(BUILD)/build.ninja: | deps
-	@meson setup $(BUILD) -Dtests=$(TESTS) -Dbench=$(BENCH) $(MESON_$(MODE)) >$(BUILD).log 2>&1 || \
+	@meson setup $(BUILD) -Dtests=$(TESTS) -Dbench=$(BENCH) $(MESON_$(MODE)) \
+		$(if $(MADE),-Dmade=$(MADE)) >$(BUILD).log 2>&1 || \
 		{ cat $(BUILD).log; exit 1; }
 
 deps:
@@ -73,11 +74,12 @@ test: with-tests sanitized-set-up
 test-long: deps-long with-tests sanitized-set-up
 	@STENO_TEST_LONG=1 tests/run $(BUILD) $(SANITIZED)
 
-# Two more builds. They are compiled while the first tests run, which wait more than they compute.
+# Two more builds. They are compiled while the first tests run, which wait more than they compute. The
+# page and the tables of tokens are those of the first build.
 sanitized-set-up: with-tests
 ifeq ($(MODE),release)
-	@$(MAKE) --no-print-directory MODE=asan set-up
-	@$(MAKE) --no-print-directory MODE=tsan set-up
+	@$(MAKE) --no-print-directory MODE=asan MADE=$(abspath $(BUILD)) set-up
+	@$(MAKE) --no-print-directory MODE=tsan MADE=$(abspath $(BUILD)) set-up
 endif
 
 sanitized:
