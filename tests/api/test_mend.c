@@ -382,7 +382,8 @@ static void a_power_cut_while_it_is_mended_costs_nothing(void **state)
         c.confirmed = crashfs_calls(fs);
         sees(r, STENO_OUTPUTS_FULL, 3, "[]");
         rig_close(r);
-        assert_int_equal(crashfs_sweep(fs, seed.state, seed_rounds(4), comes_back, &c, &made), 0);
+        assert_int_equal(
+            crashfs_sweep(fs, seed.state, seed_rounds(4), seed_every(4), comes_back, &c, &made), 0);
         printf("# %zu calls, %zu states\n", crashfs_calls(fs), made);
         r->env.fs = play_fs();
         crashfs_free(fs);

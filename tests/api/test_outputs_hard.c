@@ -380,7 +380,8 @@ static void a_power_cut_leaves_every_ref_readable(void **state)
         world_act(&w, -1);
         for (int i = 0; i < OPS; i++)
                 assert_int_equal(w.ops[i].rc, 0);
-        int rc = crashfs_sweep(c, seed.state, seed_rounds(40), check_crash, &w, &made);
+        int rc =
+            crashfs_sweep(c, seed.state, seed_rounds(40), seed_every(4), check_crash, &w, &made);
         printf("# %zu calls, %zu states\n", crashfs_calls(c), made);
         assert_int_equal(rc, 0);
         world_release(&w);

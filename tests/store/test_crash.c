@@ -57,7 +57,7 @@ static void crash(void **state)
         assert_int_equal(sc->act(p), 0);
         play_close(p);
         struct sweep s = {p, 0};
-        int rc = crashfs_sweep(c, seed.state, seed_rounds(80), check, &s, &made);
+        int rc = crashfs_sweep(c, seed.state, seed_rounds(80), seed_every(4), check, &s, &made);
         printf("# %zu calls, %zu states\n", crashfs_calls(c), made);
         assert_int_equal(rc, 0);
         play_release(p);

@@ -60,7 +60,7 @@ static int run(const struct scenario *sc, struct faultfs *f, const struct faultf
         bool fired = faultfs_fired(f) > 0;
         faultfs_arm(f, NULL);
         if (sweep && fired)
-                rc = crashfs_sweep(c, seed, RANDOM_STATES, check, p, NULL);
+                rc = crashfs_sweep(c, seed, RANDOM_STATES, 1, check, p, NULL);
         play_release(p);
         crashfs_free(c);
         scratch_remove(&scratch);

@@ -481,8 +481,8 @@ static int sweep_dir(char *out, size_t n)
         return mkdtemp(out) ? 0 : -errno;
 }
 
-int crashfs_sweep(const struct crashfs *c, uint64_t seed, int random, crashfs_check check,
-    void *ctx, size_t *made)
+int crashfs_sweep(const struct crashfs *c, uint64_t seed, int random, int every,
+    crashfs_check check, void *ctx, size_t *made)
 {
         const struct fs *fs = fs_real();
         char top[256];
@@ -495,7 +495,8 @@ int crashfs_sweep(const struct crashfs *c, uint64_t seed, int random, crashfs_ch
         if (at < 0)
                 return at;
         snprintf(dir, sizeof(dir), "%s/state", top);
-        for (size_t k = 0; k <= crashfs_calls(c) && rc == 0; k++) {
+        for (size_t k = seed % (uint64_t)every; k <= crashfs_calls(c) && rc == 0;
+             k += (size_t)every) {
                 int states = crashfs_states(c, k, random);
                 for (int s = 0; s < states && rc == 0; s++) {
                         rc = fs->mkdir(fs, at, "state", 0700);

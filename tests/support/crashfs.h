@@ -21,7 +21,7 @@
  *
  *      struct crashfs *c = crashfs_new(fs_real(), scratch);
  *      ... env.fs = crashfs_fs(c); work; acked[i] = crashfs_calls(c); ...
- *      crashfs_sweep(c, seed.state, 4, check, ctx);
+ *      crashfs_sweep(c, seed.state, 4, 1, check, ctx, NULL);
  *
  * Calls are thread-safe; the log is of one process.
  */
@@ -73,13 +73,14 @@ int crashfs_crash(const struct crashfs *c, size_t k, int state, uint64_t seed, c
 void crashfs_describe(const struct crashfs *c, size_t k, int state, char *out, size_t n);
 
 /*
- * Every state of every crash point, each in a fresh directory that is removed afterwards. `check`
- * returns 0 when the state is as it should be; its first other value ends the sweep and is
- * returned, after the state was described on stdout as a comment. Negative errno when a state
- * could not be made. *made (may be NULL) counts the states.
+ * Every state of every crash point, or of one in `every`, which one the seed says. Each is made in
+ * a fresh directory that is removed afterwards. `check` returns 0 when the state is as it should
+ * be; its first other value ends the sweep and is returned, after the state was described on stdout
+ * as a comment. Negative errno when a state could not be made. *made (may be NULL) counts the
+ * states.
  */
 typedef int (*crashfs_check)(void *ctx, const char *dir, size_t k, int state);
-int crashfs_sweep(const struct crashfs *c, uint64_t seed, int random, crashfs_check check,
-    void *ctx, size_t *made);
+int crashfs_sweep(const struct crashfs *c, uint64_t seed, int random, int every,
+    crashfs_check check, void *ctx, size_t *made);
 
 #endif

@@ -66,4 +66,11 @@ static inline int seed_rounds(int full)
         return full > part ? full / part : 1;
 }
 
+/* Of a row of cases that run the same code, how many to go on to the next one: with a sanitizer,
+ * which looks at the code and not at the answers, `n`, else 1. */
+static inline int seed_every(int n)
+{
+        return getenv("STENO_TEST_SANITIZER") ? n : 1;
+}
+
 #endif

@@ -110,7 +110,7 @@ static struct outcomes outcomes_of(struct ground *g, const char *name, const cha
 {
         struct outcomes o = {.name = name, .only = crashfs_calls(g->c), .want = want, .n = n};
 
-        assert_int_equal(crashfs_sweep(g->c, g->seed, g->random, observe, &o, NULL), 0);
+        assert_int_equal(crashfs_sweep(g->c, g->seed, g->random, 1, observe, &o, NULL), 0);
         assert_true(o.states > 0);
         return o;
 }
@@ -434,7 +434,7 @@ static int replace_and_sweep(
                 assert_int_equal(fs_replace(fs, root, "meta", version, sizeof(version)), 0);
                 p.acked[i] = crashfs_calls(c);
         }
-        int rc = crashfs_sweep(c, seed, RANDOM_STATES, keeps_promise, &p, made);
+        int rc = crashfs_sweep(c, seed, RANDOM_STATES, 1, keeps_promise, &p, made);
         *sites = faultfs_sites(f, FAULT_SYNCS);
         if (plan)
                 assert_true(faultfs_fired(f) > 0);
