@@ -13,7 +13,6 @@
 #include "base/error.h"
 #include "tool/tool.h"
 
-#define FILES_MAX 256   /* of one directory; Steno has a dozen there */
 #define FOLDERS_MAX 256 /* below those; a store has about ten, and three for each project */
 #define DEPTH 3         /* projects, each of them, and its conversations */
 
@@ -25,9 +24,9 @@ struct file {
 struct folder {
         char *path;
         mode_t mode;
-        bool whole; /* its files as well */
-        struct file *files;
-        size_t count;
+        bool whole;         /* its files as well */
+        struct file *files; /* by name, once all are noted */
+        size_t count, room;
         struct folder *next;
 };
 
@@ -39,9 +38,8 @@ struct exec_modes {
 typedef bool (*file_fn)(void *ctx, int dir, const char *name, mode_t mode);
 
 /* Regular files, or folders, until `each` says no. */
-static bool walk(const char *path, mode_t kind, file_fn each, void *ctx)
+static bool walk(DIR *dir, mode_t kind, file_fn each, void *ctx)
 {
-        DIR *dir = opendir(path);
         struct dirent *entry;
         struct stat st;
         bool on = true;
@@ -56,19 +54,45 @@ static bool walk(const char *path, mode_t kind, file_fn each, void *ctx)
         return on;
 }
 
+static bool walk_at(const char *path, mode_t kind, file_fn each, void *ctx)
+{
+        return walk(opendir(path), kind, each, ctx);
+}
+
 static bool note_file(void *ctx, int dir, const char *name, mode_t mode)
 {
         struct folder *f = ctx;
 
         (void)dir;
-        if (f->count == FILES_MAX)
-                return true;
-        struct file *list = realloc(f->files, (f->count + 1) * sizeof(*list));
-        if (!list)
+        if (f->count == f->room) {
+                size_t room = f->room ? 2 * f->room : 16;
+                struct file *list = realloc(f->files, room * sizeof(*list));
+                if (!list)
+                        return false;
+                f->files = list;
+                f->room = room;
+        }
+        f->files[f->count] = (struct file){strdup(name), mode};
+        return f->files[f->count++].name != NULL;
+}
+
+static int by_name(const void *a, const void *b)
+{
+        return strcmp(((const struct file *)a)->name, ((const struct file *)b)->name);
+}
+
+/* All of them, however many: one that is missing here would be taken for a new one. Where the
+ * folder cannot be read now, its files are left alone. */
+static bool note_files(struct folder *f)
+{
+        DIR *dir = opendir(f->path);
+
+        f->whole = dir != NULL;
+        if (!walk(dir, S_IFREG, note_file, f))
                 return false;
-        f->files = list;
-        list[f->count] = (struct file){strdup(name), mode};
-        return list[f->count++].name != NULL;
+        if (f->count)
+                qsort(f->files, f->count, sizeof(*f->files), by_name);
+        return true;
 }
 
 struct noting {
@@ -103,11 +127,10 @@ static bool note_folder(void *ctx, int dir, const char *name, mode_t mode)
                 return false;
         snprintf(f->path, room, "%s%s%s", n->path, *name ? "/" : "", name);
         struct noting below = {m, f->path, n->depth + 1};
-        f->whole = n->depth == 0;
         /* The trash and the like may have very many. */
         bool frame = n->depth == 1 ? strcmp(name, "projects") == 0 : n->depth < DEPTH;
-        return (!f->whole || walk(f->path, S_IFREG, note_file, f)) &&
-               (!frame || walk(f->path, S_IFDIR, note_folder, &below));
+        return (n->depth > 0 || note_files(f)) &&
+               (!frame || walk_at(f->path, S_IFDIR, note_folder, &below));
 }
 
 static int note_guarded(struct exec_modes *m, const char *path, struct steno_error *err)
@@ -148,12 +171,12 @@ struct restoring {
 static bool restore_file(void *ctx, int dir, const char *name, mode_t mode)
 {
         struct restoring *r = ctx;
-        mode_t was = 0600; /* Steno makes files for their owner only */
+        const struct file key = {.name = (char *)name}, *noted = NULL;
 
-        for (size_t i = 0; i < r->folder->count; i++)
-                if (strcmp(r->folder->files[i].name, name) == 0)
-                        was = r->folder->files[i].mode;
-        mode_t right = right_mode(was, mode);
+        if (r->folder->count)
+                noted = bsearch(&key, r->folder->files, r->folder->count, sizeof(key), by_name);
+        /* Steno makes files for their owner only. */
+        mode_t right = right_mode(noted ? noted->mode : 0600, mode);
         if (right != mode && fchmodat(dir, name, right, 0) == 0)
                 r->changed++;
         return true;
@@ -172,7 +195,7 @@ unsigned exec_modes_restore(const struct exec_modes *m)
                         r.changed++;
                 r.folder = f;
                 if (f->whole)
-                        walk(f->path, S_IFREG, restore_file, &r);
+                        walk_at(f->path, S_IFREG, restore_file, &r);
         }
         return r.changed;
 }
