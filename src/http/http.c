@@ -88,12 +88,38 @@ static void *on_uri(void *cls, const char *uri, struct MHD_Connection *connectio
         return r;
 }
 
+/* Has it no token of a whole project? Its answers never take the memory of the owners'. */
+static bool is_guest(const struct request *r)
+{
+        return !r->who.known || r->who.session[0];
+}
+
+static bool changes_nothing(const struct request *r)
+{
+        return strcmp(r->method, "GET") == 0 || strcmp(r->method, "HEAD") == 0;
+}
+
+static void hold_reply(struct request *r)
+{
+        if (r->stream || r->passing || r->file)
+                return; /* they hold what they send themselves */
+        r->held.fd = connections_fd(r->connection);
+        r->held.guest = is_guest(r);
+        r->held.lasting = !changes_nothing(r);
+        if (unread_hold(r->server->unread, &r->held, r->who.token_id, r->reply.cap))
+                return;
+        buf_release(&r->reply);
+        r->header_count = 0; /* they were about that answer */
+        request_header_out(r, "Retry-After", "1");
+        request_error(r, 503, "busy", "too many answers are waiting to be read");
+}
+
 void http_request_free(struct request *r)
 {
         if (!r)
                 return;
         atomic_fetch_sub(&r->server->body_bytes, r->body_counted);
-        unread_release(r);
+        unread_let_go(r->server->unread, &r->held);
         atomic_fetch_sub(&r->server->under_way, 1);
         if (r->skipping)
                 atomic_fetch_sub(&r->server->skipping, 1);
@@ -142,6 +168,8 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **re
         if (r->status)
                 access_log_request(r);
         *req_cls = NULL;
+        /* Nobody may cut off the connection's next request for it. */
+        unread_let_go(r->server->unread, &r->held);
         /* To give back a hundred megabytes takes the kernel milliseconds, in which this thread
          * would serve nobody. */
         r->over = r->reply.cap > SERVER_HEAVY_BYTES;
@@ -267,7 +295,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
 void http_finish(struct request *r)
 {
         struct MHD_Connection *connection = r->connection;
-        unread_hold(r);
+        hold_reply(r);
         r->done = true;
         libmhd.resume_connection(connection);
 }

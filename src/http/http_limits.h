@@ -37,7 +37,9 @@
 #define SERVER_REPLIES_MAX (1 * GIB)           /* of answers that are not read yet; then 503 */
 #define SERVER_VISITOR_REPLIES_MAX (128 * MIB) /* beside these, those of guests */
 #define SERVER_REPLY_SHARE 2                   /* one client may have a half of that */
-#define SERVER_REPLY_SHARES 256                /* clients that are told apart */
+#define SERVER_REPLY_SHARES 4096               /* clients that are told apart */
+#define SERVER_READ_GRACE_MS 10000             /* for an answer that others need the memory of, */
+#define SERVER_READ_RATE (256 * KIB)           /* and a second for so many bytes of it */
 #define SERVER_KEPT_REPLY (64 * KIB)           /* a smaller answer is never refused for that */
 #define SERVER_IDLE_SECONDS 60                 /* a connection on which nothing moves */
 #define SERVER_HEADER_SECONDS 15 /* from accept, or a request line, to the end of the headers */

@@ -28,7 +28,7 @@ void metrics_put(struct server *s, struct buf *out)
         put(out, "steno_requests_under_way", "gauge",
             "Requests that have begun and are not answered.", atomic_load(&s->under_way));
         put(out, "steno_unread_bytes", "gauge", "Bytes of answers that are being sent.",
-            atomic_load(&s->unread[0].all) + atomic_load(&s->unread[1].all));
+            unread_bytes(s->unread));
         put(out, "steno_streams", "gauge", "Open streams.", streams_count(s->streams));
         put(out, "steno_streams_cut_total", "counter",
             "Readers cut off because they were too slow.", atomic_load(&m->streams_cut));

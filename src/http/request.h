@@ -18,6 +18,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "http/identities.h"
+#include "http/unread.h"
 #include "steno.h"
 
 struct server;
@@ -81,8 +82,8 @@ struct request {
         bool shrunk; /* path and method are on the heap */
         bool counted;
         uint64_t body_counted;
-        uint64_t reply_counted;
-        int spool; /* spool.h: the file, where it is open */
+        struct unread_answer held; /* its answer, while that is not read */
+        int spool;                 /* spool.h: the file, where it is open */
         bool spool_open;
         bool spooling; /* a worker is writing to it */
         int spool_failed;

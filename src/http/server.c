@@ -247,6 +247,7 @@ static int prepare(struct server *s, const struct server_options *opt, struct st
         if (rc)
                 return rc;
         s->connections = connections_new();
+        s->unread = unread_new();
         s->workers = workers_new(SERVER_WORKERS, SERVER_QUEUE_MAX);
         s->turns = workers_new(SERVER_TURNS_MAX, 0);
         s->urgent = workers_new(SERVER_URGENT_WORKERS, SERVER_QUEUE_MAX);
@@ -269,9 +270,9 @@ static int prepare(struct server *s, const struct server_options *opt, struct st
                 s->public_project = strdup(opt->public_project);
         if (opt->script)
                 s->script = strdup(opt->script);
-        if (!s->connections || !s->workers || !s->turns || !s->urgent || !s->heavy || !s->streams ||
-            !s->follow || !s->tails || !s->watches || !s->digests || !s->waiting || !s->replies ||
-            !s->buckets || !s->visitor_reads || !s->pledges ||
+        if (!s->connections || !s->unread || !s->workers || !s->turns || !s->urgent || !s->heavy ||
+            !s->streams || !s->follow || !s->tails || !s->watches || !s->digests || !s->waiting ||
+            !s->replies || !s->buckets || !s->visitor_reads || !s->pledges ||
             (opt->public_project && !s->public_project) || (opt->session && !s->chat) ||
             (opt->script && !s->script))
                 return error_nomem(err);
@@ -407,6 +408,7 @@ void server_stop(struct server *s)
         pledges_free(s->pledges);
         streams_free(s->streams);
         connections_free(s->connections);
+        unread_free(s->unread);
         identities_close(s->identities);
         steno_close(s->store);
         if (s->log && s->log != stderr)

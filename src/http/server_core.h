@@ -26,15 +26,9 @@ struct waiting;
 struct replies;
 struct buckets;
 struct pledges;
+struct unread;
 struct gateway;
 struct otel;
-
-/* Bytes of answers that are being sent: of all clients, and of those whose ids have the same hash.
- */
-struct unread {
-        atomic_ullong all;
-        atomic_ullong shares[SERVER_REPLY_SHARES];
-};
 
 struct server {
         struct steno_store *store;
@@ -77,7 +71,7 @@ struct server {
         bool fixtures; /* see server_options; store, identities and gateway are NULL */
         atomic_bool stopping;
         atomic_ullong body_bytes; /* held for requests under way */
-        struct unread unread[2];  /* of owners, and of visitors and those without a token */
+        struct unread *unread;    /* answers */
         atomic_uint under_way;
         atomic_uint skipping; /* refused requests whose body is read past */
         struct connections *connections;
