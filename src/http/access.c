@@ -93,6 +93,13 @@ static int check_scope(struct request *r, const char **why)
         return 401;
 }
 
+/* Has it no token of a whole project? What it sends and gets never takes the memory of the owners'.
+ * Asked before the handler, which makes visitors of those who have no token. */
+static bool is_guest(const struct request *r)
+{
+        return !r->who.known || r->who.session[0];
+}
+
 /* A token that was lent is good for the gateway alone, and one in the path for the routes that
  * clients without headers use. */
 static bool token_fits(const struct request *r)
@@ -133,6 +140,7 @@ enum MHD_Result access_check(struct request *r, const char *method, const char *
                 r->who = (struct identity){0};
                 r->route = NULL;
         }
+        r->guest = is_guest(r);
         if (r->route)
                 r->errors = r->route->errors;
         else if (str_starts(r->path, "/v1/"))

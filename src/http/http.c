@@ -88,12 +88,6 @@ static void *on_uri(void *cls, const char *uri, struct MHD_Connection *connectio
         return r;
 }
 
-/* Has it no token of a whole project? Its answers never take the memory of the owners'. */
-static bool is_guest(const struct request *r)
-{
-        return !r->who.known || r->who.session[0];
-}
-
 static bool changes_nothing(const struct request *r)
 {
         return strcmp(r->method, "GET") == 0 || strcmp(r->method, "HEAD") == 0;
@@ -104,7 +98,7 @@ static void hold_reply(struct request *r)
         if (r->stream || r->passing || r->file)
                 return; /* they hold what they send themselves */
         r->held.fd = connections_fd(r->connection);
-        r->held.guest = is_guest(r);
+        r->held.guest = r->guest;
         r->held.lasting = !changes_nothing(r);
         if (unread_hold(r->server->unread, &r->held, r->who.token_id, r->reply.cap))
                 return;
@@ -118,7 +112,7 @@ void http_request_free(struct request *r)
 {
         if (!r)
                 return;
-        atomic_fetch_sub(&r->server->body_bytes, r->body_counted);
+        atomic_fetch_sub(&r->server->body_bytes[r->guest], r->body_counted);
         unread_let_go(r->server->unread, &r->held);
         atomic_fetch_sub(&r->server->under_way, 1);
         if (r->skipping)
@@ -223,6 +217,17 @@ static enum MHD_Result refuse_spooled(struct request *r)
         return answer_refuse_later(r, 507, "full", "there is no room on the disk for this body");
 }
 
+/* The memory of bodies is the owners' and, apart from it, the guests'. These have no token that
+ * could be told from another: so many of them may keep one another from large bodies, but not from
+ * small ones. */
+static bool has_room_for(const struct request *r, size_t size)
+{
+        uint64_t held = atomic_load(&r->server->body_bytes[r->guest]);
+        if (!r->guest)
+                return held + size <= SERVER_BODIES_MAX;
+        return held + size <= SERVER_VISITOR_BODIES_MAX || r->body.n + size <= SERVER_KEPT_BODY;
+}
+
 static enum MHD_Result take_body(struct request *r, const char *data, size_t *n)
 {
         struct server *s = r->server;
@@ -236,7 +241,7 @@ static enum MHD_Result take_body(struct request *r, const char *data, size_t *n)
                 return refuse_spooled(r);
         if (spool_size(r) + size > r->route->body_max)
                 return answer_refuse_later(r, 413, "too_large", "the body is too large");
-        if (atomic_load(&s->body_bytes) + size > SERVER_BODIES_MAX)
+        if (!has_room_for(r, size))
                 return answer_refuse_later(r, 503, "busy", "too much is being sent at once");
         if ((r->route->flags & ROUTE_SPOOL) && !spool_has_room(r, size)) {
                 *n = size;
@@ -245,7 +250,7 @@ static enum MHD_Result take_body(struct request *r, const char *data, size_t *n)
         buf_put(&r->body, data, size);
         if (r->body.failed)
                 return answer_refuse_later(r, 503, "busy", "out of memory");
-        atomic_fetch_add(&s->body_bytes, size);
+        atomic_fetch_add(&s->body_bytes[r->guest], size);
         atomic_fetch_add(&s->metrics.bytes_in, size);
         r->body_counted += size;
         return MHD_YES;

@@ -6,17 +6,18 @@
 
 #include "base/limits.h"
 
-#define SERVER_CONNECTIONS_MAX 16000        /* below the descriptors a process usually gets */
-#define SERVER_POOL_THREADS 2               /* epoll loops; they never block */
-#define SERVER_BACKLOG 1024                 /* connections that wait to be accepted */
-#define SERVER_WORKERS 64                   /* handlers may wait for a disk: appends share a sync */
-#define SERVER_QUEUE_MAX 4096               /* requests that wait for a worker; then 503 */
-#define SERVER_HEAVY_BYTES (1 * MIB)        /* of a body: more is work of tens of milliseconds */
-#define SERVER_KEPT_MEMORY (4 * MIB)        /* free at the end of a heap, for the next answers */
-#define SERVER_HEAPS 16                     /* of the C library, which threads share */
-#define SERVER_TURNS_MAX 512                /* turns under way, each with a thread; then 503 */
-#define SERVER_VISITOR_TURNS_MAX 64         /* of these, visitors' */
-#define SERVER_URGENT_WORKERS 64            /* for stop, approve and health */
+#define SERVER_CONNECTIONS_MAX 16000   /* below the descriptors a process usually gets */
+#define SERVER_POOL_THREADS 2          /* epoll loops; they never block */
+#define SERVER_BACKLOG 1024            /* connections that wait to be accepted */
+#define SERVER_WORKERS 64              /* handlers may wait for a disk: appends share a sync */
+#define SERVER_QUEUE_MAX 4096          /* requests that wait for a worker; then 503 */
+#define SERVER_HEAVY_BYTES (1 * MIB)   /* of a body: more is work of tens of milliseconds */
+#define SERVER_KEPT_MEMORY (4 * MIB)   /* free at the end of a heap, for the next answers */
+#define SERVER_HEAPS 16                /* of the C library, which threads share */
+#define SERVER_TURNS_MAX 512           /* turns under way, each with a thread; then 503 */
+#define SERVER_VISITOR_TURNS_MAX 64    /* of these, visitors' */
+#define SERVER_VISITORS_ASKING_MAX 128 /* of their threads; one that asks again waits as well */
+#define SERVER_URGENT_WORKERS 64       /* for stop, approve and health */
 #define SERVER_CONNECTION_MEMORY (12 * KIB) /* headers; 10,000 idle readers cost 120 MB */
 #define SERVER_FIELD_MEMORY 64 /* the library's record of a header, a cookie or a trailer */
 #define SERVER_HEAD_MEMORY (3 * KIB / 2) /* kept for the headers of the answer */
@@ -34,7 +35,9 @@
 #define SERVER_SKIPPING_MAX 64      /* bodies that are read past at once */
 #define SERVER_LEFTOVER_SECONDS 10  /* what comes after a refusal is read past for so long */
 #define SERVER_BODIES_MAX (1 * GIB) /* of all requests under way; then 503 */
-#define SERVER_REPLIES_MAX (1 * GIB)           /* of answers that are not read yet; then 503 */
+#define SERVER_VISITOR_BODIES_MAX (128 * MIB) /* beside these, those of guests */
+#define SERVER_KEPT_BODY (64 * KIB)  /* of a guest; a smaller one is never refused for that */
+#define SERVER_REPLIES_MAX (1 * GIB) /* of answers that are not read yet; then 503 */
 #define SERVER_VISITOR_REPLIES_MAX (128 * MIB) /* beside these, those of guests */
 #define SERVER_REPLY_SHARE 2                   /* one client may have a half of that */
 #define SERVER_REPLY_SHARES 4096               /* clients that are told apart */

@@ -453,7 +453,7 @@ void request_reply_made(struct request *r, int rc, char *json, const struct sten
 
 bool request_charge(struct request *r, size_t size)
 {
-        unsigned long long held = atomic_fetch_add(&r->server->body_bytes, size);
+        unsigned long long held = atomic_fetch_add(&r->server->body_bytes[r->guest], size);
         r->body_counted += size;
         if (held + size <= SERVER_BODIES_MAX)
                 return true;

@@ -71,6 +71,7 @@ struct request {
         struct str query;
         enum error_style errors;
         bool checked;
+        bool guest; /* it came without a token of a whole project */
         bool handed_over;
         bool over; /* answered; a worker frees it, because it is large */
         bool done;

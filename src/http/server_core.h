@@ -70,8 +70,9 @@ struct server {
         bool recovering;
         bool fixtures; /* see server_options; store, identities and gateway are NULL */
         atomic_bool stopping;
-        atomic_ullong body_bytes; /* held for requests under way */
-        struct unread *unread;    /* answers */
+        atomic_ullong body_bytes[2]; /* held for requests under way: of owners, and of guests */
+        atomic_uint visitors_asking; /* visitors' turns that a worker waits for */
+        struct unread *unread;       /* answers */
         atomic_uint under_way;
         atomic_uint skipping; /* refused requests whose body is read past */
         struct connections *connections;

@@ -34,7 +34,7 @@ void spool_write(struct request *r)
         if (rc == 0)
                 r->spooled += r->body.n;
         r->spool_failed = rc;
-        atomic_fetch_sub(&r->server->body_bytes, r->body_counted);
+        atomic_fetch_sub(&r->server->body_bytes[r->guest], r->body_counted);
         r->body_counted = 0;
         buf_clear(&r->body);
 }

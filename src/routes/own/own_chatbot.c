@@ -470,7 +470,7 @@ static bool is_open(const struct request *r, bool visitor)
         return open && (!visitor || strcmp(open, r->who.project) == 0);
 }
 
-void own_chatbot_public(struct request *r)
+static void take_visitors_turn(struct request *r)
 {
         struct turn t = {.chat.public_only = true};
         struct json j;
@@ -495,4 +495,18 @@ void own_chatbot_public(struct request *r)
                 take_turn(r, &t);
         }
         json_release(&j);
+}
+
+/* Visitors who ask again for the answer of a turn that goes on wait on threads that the owner's
+ * turns need. */
+void own_chatbot_public(struct request *r)
+{
+        atomic_uint *asking = &r->server->visitors_asking;
+        if (atomic_fetch_add(asking, 1) < SERVER_VISITORS_ASKING_MAX) {
+                take_visitors_turn(r);
+        } else {
+                request_header_out(r, "Retry-After", "1");
+                request_error(r, 503, "busy", "too many visitors at once; try again later");
+        }
+        atomic_fetch_sub(asking, 1);
 }
