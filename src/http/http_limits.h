@@ -48,7 +48,10 @@
 #define SERVER_HEADER_SECONDS 15 /* from accept, or a request line, to the end of the headers */
 #define SERVER_VISITOR_BODY_SECONDS 60  /* for a body of somebody without a token */
 #define SERVER_STREAM_QUEUE (256 * KIB) /* a reader that is this far behind is cut off */
-#define SERVER_STREAM_BLOCK (2 * KIB)   /* buffer of a stream; there may be 10,000 */
+#define SERVER_STREAMS_MAX (512 * MIB)  /* of all readers; then each is sent a little at a time, */
+#define SERVER_VISITOR_STREAMS_MAX (32 * MIB) /* and beside these, of guests; */
+#define SERVER_STREAM_LITTLE (16 * KIB)       /* so much */
+#define SERVER_STREAM_BLOCK (2 * KIB)         /* buffer of a stream; there may be 10,000 */
 #define SERVER_RAW_BLOCK (32 * KIB)
 #define SERVER_KEEPALIVE_MS 15000
 #define SERVER_LOCK_MS 2000         /* for a lock on the tokens that another process may hold */

@@ -30,6 +30,8 @@ void metrics_put(struct server *s, struct buf *out)
         put(out, "steno_unread_bytes", "gauge", "Bytes of answers that are being sent.",
             unread_bytes(s->unread));
         put(out, "steno_streams", "gauge", "Open streams.", streams_count(s->streams));
+        put(out, "steno_stream_bytes", "gauge", "Bytes that wait for readers of streams.",
+            streams_queued(s->streams));
         put(out, "steno_streams_cut_total", "counter",
             "Readers cut off because they were too slow.", atomic_load(&m->streams_cut));
 }

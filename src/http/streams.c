@@ -44,6 +44,8 @@ struct stream {
         int64_t looked_ms; /* when we last asked whether the reader has hung up */
         int64_t taken_ms;  /* when the reader last took something, or the queue was empty */
         char token_id[40];
+        bool guest;    /* its reader has no token of a whole project */
+        size_t queued; /* bytes of both queues that are counted */
         char *project; /* whose questions its reader may answer; NULL: nobody's (a visitor) */
         uint64_t token_version;
         void (*on_close)(void *ctx);
@@ -58,6 +60,7 @@ struct streams {
         uint64_t count;
         uint64_t most; /* at once, since memory was given back */
         bool closing;
+        atomic_ullong queued[2]; /* bytes of all queues: of owners, and of guests */
         pthread_mutex_t blob_mutex;
         struct blob *last; /* the newest that somebody holds */
         struct watchers *watchers;
@@ -105,6 +108,14 @@ void stream_ref(struct stream *s)
         __atomic_add_fetch(&s->refs, 1, __ATOMIC_RELAXED);
 }
 
+/* Its queues have changed. Under the mutex, or without any other reference. */
+static void recount(struct stream *s)
+{
+        size_t now = s->queue.n + s->later.n;
+        atomic_fetch_add(&s->server->streams->queued[s->guest], now - s->queued);
+        s->queued = now;
+}
+
 void stream_unref(struct stream *s)
 {
         if (!s || __atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL))
@@ -112,6 +123,7 @@ void stream_unref(struct stream *s)
         blob_drop(s);
         buf_release(&s->queue);
         buf_release(&s->later);
+        recount(s);
         pthread_mutex_destroy(&s->mutex);
         free(s->project);
         free(s);
@@ -147,6 +159,7 @@ static size_t take(struct stream *s, char *p, size_t max)
                         buf_init(&s->later, 0);
                 }
         }
+        recount(s);
         return n;
 }
 
@@ -232,6 +245,7 @@ struct stream *stream_events(struct request *r, void (*on_close)(void *ctx), voi
         s->last_ms = http_now_ms();
         memcpy(s->token_id, r->who.token_id, sizeof s->token_id);
         s->token_version = r->who.version;
+        s->guest = r->guest;
         s->project = r->who.session[0] || r->who.lent ? NULL : strdup(r->who.project);
         pthread_mutex_init(&s->mutex, NULL);
         buf_init(&s->queue, 0);
@@ -254,6 +268,13 @@ struct stream *stream_events(struct request *r, void (*on_close)(void *ctx), voi
 
 /* ---- the writer's side ---- */
 
+/* Do all readers of its kind together hold so much that each may hold only a little? */
+static bool is_crowded(const struct stream *s)
+{
+        uint64_t most = s->guest ? SERVER_VISITOR_STREAMS_MAX : SERVER_STREAMS_MAX;
+        return atomic_load(&s->server->streams->queued[s->guest]) > most;
+}
+
 /* Under the mutex. A reader that cannot keep up is cut off: it resumes from its last event. A piece
  * may be larger than the queue, for it would never get through otherwise. */
 static bool put(struct stream *s, const void *p, size_t n)
@@ -261,10 +282,12 @@ static bool put(struct stream *s, const void *p, size_t n)
         struct buf *queue = s->blob ? &s->later : &s->queue;
         if (s->ended || s->broken)
                 return false;
-        bool large = n > SERVER_STREAM_QUEUE && !s->blob;
+        size_t own = is_crowded(s) ? SERVER_STREAM_LITTLE : SERVER_STREAM_QUEUE;
+        bool large = n > own && !s->blob;
         if (!large && queue->n >= SERVER_STREAM_QUEUE / 2 && queue->n + n > SERVER_STREAM_QUEUE) {
                 s->broken = true;
                 buf_release(&s->queue);
+                recount(s);
                 atomic_fetch_add(&s->server->metrics.streams_cut, 1);
                 wake(s);
                 return false;
@@ -277,13 +300,15 @@ static bool put(struct stream *s, const void *p, size_t n)
                 return s->blob != NULL;
         }
         buf_put(queue, p, n);
+        recount(s);
         return !queue->failed;
 }
 
 bool stream_has_room(struct stream *s)
 {
+        size_t most = is_crowded(s) ? SERVER_STREAM_LITTLE : SERVER_STREAM_QUEUE / 2;
         pthread_mutex_lock(&s->mutex);
-        bool room = s->queue.n < SERVER_STREAM_QUEUE / 2 && !s->blob;
+        bool room = s->queue.n < most && !s->blob;
         pthread_mutex_unlock(&s->mutex);
         return room;
 }
@@ -451,6 +476,11 @@ void streams_drain(struct streams *all)
                 pthread_mutex_unlock(&s->mutex);
         }
         pthread_mutex_unlock(&all->mutex);
+}
+
+uint64_t streams_queued(struct streams *all)
+{
+        return atomic_load(&all->queued[false]) + atomic_load(&all->queued[true]);
 }
 
 uint64_t streams_count(struct streams *all)

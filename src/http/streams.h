@@ -51,6 +51,8 @@ void streams_tick(struct streams *all);
 void streams_drain(struct streams *all);
 void streams_free(struct streams *all);
 uint64_t streams_count(struct streams *all);
+/* Bytes that wait for their readers. */
+uint64_t streams_queued(struct streams *all);
 
 /* A pull stream: `read` fills up to `n` bytes from `offset`; 0 is the end, -1 a failure. For raw
  * artifacts. */
