@@ -56,17 +56,25 @@ struct leftover {
 
 struct connections {
         pthread_mutex_t mutex;
-        struct connection *first;
+        struct connection *first, *last; /* the newest, and the oldest */
+        unsigned count, most;
         struct leftover leftovers[SERVER_SKIPPING_MAX];
         unsigned leftover_count;
 };
 
-struct connections *connections_new(void)
+struct connections *connections_new(unsigned most)
 {
         struct connections *all = calloc(1, sizeof *all);
-        if (all)
+        if (all) {
+                all->most = most;
                 pthread_mutex_init(&all->mutex, NULL);
+        }
         return all;
+}
+
+unsigned connections_most(const struct connections *all)
+{
+        return all->most;
 }
 
 void connections_free(struct connections *all)
@@ -114,9 +122,9 @@ static void add(struct connections *all, struct MHD_Connection *connection, void
         owe(c, OWES_HEADERS, time_monotonic_ms() + SERVER_HEADER_SECONDS * 1000);
         pthread_mutex_lock(&all->mutex);
         c->next = all->first;
-        if (c->next)
-                c->next->prev = c;
+        *(c->next ? &c->next->prev : &all->last) = c;
         all->first = c;
+        all->count++;
         pthread_mutex_unlock(&all->mutex);
 }
 
@@ -139,12 +147,9 @@ static void remove_one(struct connections *all, struct connection *c)
 {
         pthread_mutex_lock(&all->mutex);
         keep_open(all, c->fd);
-        if (c->prev)
-                c->prev->next = c->next;
-        else
-                all->first = c->next;
-        if (c->next)
-                c->next->prev = c->prev;
+        *(c->prev ? &c->prev->next : &all->first) = c->next;
+        *(c->next ? &c->next->prev : &all->last) = c->prev;
+        all->count--;
         pthread_mutex_unlock(&all->mutex);
         free(c->answer);
         free(c);
@@ -329,6 +334,34 @@ static bool skip_leftover(struct leftover *l, int64_t now)
         return !more || now > l->until || l->skipped > SERVER_SKIP_MAX;
 }
 
+/* Does its client keep it waiting, and for a second at least? How long follows from how much time
+ * is left: a deadline that was set just now has all of it. */
+static bool is_idle(const struct connection *c, int64_t now)
+{
+        enum { GRACE_MS = 1000 };
+        long long due = atomic_load(&c->due);
+        int64_t left = deadline_of(due) - now, first = SERVER_HEADER_SECONDS * 1000;
+        int64_t later = first + SERVER_IDLE_SECONDS * 1000;
+        if (owed(due) == OWES_HEADERS)
+                return left <= first - GRACE_MS || (left > first && left <= later - GRACE_MS);
+        /* The deadline of an owner's body is never. */
+        return owed(due) == OWES_BODY && left <= SERVER_VISITOR_BODY_SECONDS * 1000 - GRACE_MS;
+}
+
+/* Whoever connects now would wait behind those that only keep a connection, for as long as these
+ * like. Under the mutex. */
+static void make_room(struct connections *all, int64_t now)
+{
+        unsigned enough = all->most / 4 * 3, count = all->count;
+        if (count <= all->most / 8 * 7)
+                return;
+        for (struct connection *c = all->last; c && count > enough; c = c->prev)
+                if (is_idle(c, now)) {
+                        shutdown(c->fd, SHUT_RDWR);
+                        count--;
+                }
+}
+
 void connections_reap(struct connections *all)
 {
         int64_t now = time_monotonic_ms();
@@ -351,5 +384,6 @@ void connections_reap(struct connections *all)
                 else if (late || (owes >= OWES_BODY && has_left(c)))
                         shutdown(c->fd, SHUT_RD);
         }
+        make_room(all, now);
         pthread_mutex_unlock(&all->mutex);
 }

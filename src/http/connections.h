@@ -14,7 +14,10 @@
 
 struct connections;
 
-struct connections *connections_new(void);
+/* `most`: as many as there may be at once. When they are nearly so many, those whose clients owe
+ * something make room: see connections_reap(). */
+struct connections *connections_new(unsigned most);
+unsigned connections_most(const struct connections *all);
 /* May be called only when every connection is closed. */
 void connections_free(struct connections *all);
 
@@ -53,7 +56,10 @@ bool connections_claim(struct connections *all, struct MHD_Connection *connectio
 /* Its socket. */
 int connections_fd(struct MHD_Connection *connection);
 
-/* Ends those whose time is over, and reads past what closed ones still send; a few times a second.
+/*
+ * Ends those whose time is over, and reads past what closed ones still send; a few times a second.
+ * Where there is hardly room for more, the oldest that wait for a request, its headers or the body
+ * of a guest for a second are ended as well.
  */
 void connections_reap(struct connections *all);
 

@@ -384,7 +384,7 @@ int http_start(struct server *s, const struct sockaddr *address, struct steno_er
             MHD_OPTION_URI_LOG_CALLBACK, on_uri, s, MHD_OPTION_UNESCAPE_CALLBACK, keep_raw, NULL,
             MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_NOTIFY_CONNECTION,
             on_connection, s, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)SERVER_POOL_THREADS,
-            MHD_OPTION_CONNECTION_LIMIT, (unsigned)SERVER_CONNECTIONS_MAX,
+            MHD_OPTION_CONNECTION_LIMIT, connections_most(s->connections),
             MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)SERVER_CONNECTION_MEMORY,
             MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)1024, MHD_OPTION_CONNECTION_TIMEOUT,
             (unsigned)SERVER_IDLE_SECONDS, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);

@@ -6,16 +6,17 @@
 
 #include "base/limits.h"
 
-#define SERVER_CONNECTIONS_MAX 16000   /* below the descriptors a process usually gets */
-#define SERVER_POOL_THREADS 2          /* epoll loops; they never block */
-#define SERVER_BACKLOG 1024            /* connections that wait to be accepted */
-#define SERVER_WORKERS 64              /* handlers may wait for a disk: appends share a sync */
-#define SERVER_QUEUE_MAX 4096          /* requests that wait for a worker; then 503 */
-#define SERVER_HEAVY_BYTES (1 * MIB)   /* of a body: more is work of tens of milliseconds */
-#define SERVER_KEPT_MEMORY (4 * MIB)   /* free at the end of a heap, for the next answers */
-#define SERVER_HEAPS 16                /* of the C library, which threads share */
-#define SERVER_TURNS_MAX 512           /* turns under way, each with a thread; then 503 */
-#define SERVER_VISITOR_TURNS_MAX 64    /* of these, visitors' */
+#define SERVER_CONNECTIONS_MAX 16000 /* below the descriptors a process usually gets */
+#define SERVER_FILES_SHARE 4         /* one of so many descriptors is for files, not connections */
+#define SERVER_POOL_THREADS 2        /* epoll loops; they never block */
+#define SERVER_BACKLOG 1024          /* connections that wait to be accepted */
+#define SERVER_WORKERS 64            /* handlers may wait for a disk: appends share a sync */
+#define SERVER_QUEUE_MAX 4096        /* requests that wait for a worker; then 503 */
+#define SERVER_HEAVY_BYTES (1 * MIB) /* of a body: more is work of tens of milliseconds */
+#define SERVER_KEPT_MEMORY (4 * MIB) /* free at the end of a heap, for the next answers */
+#define SERVER_HEAPS 16              /* of the C library, which threads share */
+#define SERVER_TURNS_MAX 512         /* turns under way, each with a thread; then 503 */
+#define SERVER_VISITOR_TURNS_MAX 64  /* of these, visitors' */
 #define SERVER_VISITORS_ASKING_MAX 128 /* of their threads; one that asks again waits as well */
 #define SERVER_URGENT_WORKERS 64       /* for stop, approve and health */
 #define SERVER_CONNECTION_MEMORY (12 * KIB) /* headers; 10,000 idle readers cost 120 MB */

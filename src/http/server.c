@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -238,6 +239,16 @@ static unsigned half_of_processors(void)
         return n > 3 ? (unsigned)n / 2 : 1;
 }
 
+/* Each takes a descriptor, and the files of the store need some as well. */
+static unsigned connections_allowed(void)
+{
+        struct rlimit files;
+        if (getrlimit(RLIMIT_NOFILE, &files) != 0 ||
+            files.rlim_cur / SERVER_FILES_SHARE > SERVER_CONNECTIONS_MAX / (SERVER_FILES_SHARE - 1))
+                return SERVER_CONNECTIONS_MAX;
+        return (unsigned)(files.rlim_cur - files.rlim_cur / SERVER_FILES_SHARE);
+}
+
 static int prepare(struct server *s, const struct server_options *opt, struct steno_error *err)
 {
         s->fixtures = opt->fixtures;
@@ -246,7 +257,7 @@ static int prepare(struct server *s, const struct server_options *opt, struct st
                 rc = prepare_store(s, opt, err);
         if (rc)
                 return rc;
-        s->connections = connections_new();
+        s->connections = connections_new(connections_allowed());
         s->unread = unread_new();
         s->workers = workers_new(SERVER_WORKERS, SERVER_QUEUE_MAX);
         s->turns = workers_new(SERVER_TURNS_MAX, 0);

@@ -143,7 +143,8 @@ export class Server {
   async startAt(port, ...more) {
     const args = ["--store", this.store, "serve", "--listen", `127.0.0.1:${port}`, "--json",
       ...(this.options.args || ["--no-tools"]), ...more];
-    const child = spawn(steno, args, { cwd: this.work, env: this.environment(), stdio: ["ignore", "pipe", "pipe"] });
+    const [program, ...words] = [...(this.options.through ?? []), steno, ...args]; // such as prlimit
+    const child = spawn(program, words, { cwd: this.work, env: this.environment(), stdio: ["ignore", "pipe", "pipe"] });
     this.child = child;
     this.over = new Promise((done) => child.on("exit", (code, signal) => {
       if (this.child === child) this.child = null;

@@ -88,7 +88,7 @@ static void *go_on(void *arg)
 static void no_request_is_ended(void **state)
 {
         (void)state;
-        struct connections *all = connections_new();
+        struct connections *all = connections_new(100);
         struct pair pair;
         struct requests r = {.all = all, .connection = open_pair(all, &pair)};
         pthread_t thread;
@@ -105,7 +105,7 @@ static void no_request_is_ended(void **state)
 static void a_late_body_is(void **state)
 {
         (void)state;
-        struct connections *all = connections_new();
+        struct connections *all = connections_new(100);
         struct pair late, in_time, for_ever;
         connections_owes_body(open_pair(all, &late), time_monotonic_ms() - 1);
         connections_owes_body(open_pair(all, &in_time), time_monotonic_ms() + 60 * 1000);
@@ -124,13 +124,64 @@ static void a_late_body_is(void **state)
 static void who_has_left_is_still_written_to(void **state)
 {
         (void)state;
-        struct connections *all = connections_new();
+        struct connections *all = connections_new(100);
         struct pair pair;
         connections_owes_body(open_pair(all, &pair), INT64_MAX);
         shutdown(pair.client, SHUT_WR);
         connections_reap(all);
         assert_int_equal(send(pair.socket.connect_fd, "x", 1, MSG_NOSIGNAL), 1);
         close_pair(all, &pair);
+        connections_free(all);
+}
+
+/* Of 16, 14 may be there; of 15 some go until there are 12: the oldest that owe something. */
+static void the_oldest_that_keep_waiting_make_room(void **state)
+{
+        enum { MOST = 16, COUNT = 15 };
+        (void)state;
+        struct connections *all = connections_new(MOST);
+        struct pair pairs[COUNT];
+        for (unsigned i = 0; i < COUNT; i++) {
+                struct MHD_Connection *c = open_pair(all, &pairs[i]);
+                if (i % 3 == 0) /* an owner's body */
+                        connections_owes_body(c, INT64_MAX);
+                else if (i % 3 == 1) /* a guest's that is under way */
+                        connections_owes_body(c, time_monotonic_ms() + 30 * 1000);
+                else
+                        connections_settled(c);
+                if (i == COUNT - 2) {
+                        connections_reap(all);
+                        for (unsigned k = 0; k <= i; k++)
+                                assert_false(was_ended(&pairs[k]));
+                }
+        }
+        connections_reap(all);
+        for (unsigned i = 0; i < COUNT; i++)
+                assert_int_equal(was_ended(&pairs[i]), i == 1 || i == 4 || i == 7);
+        for (unsigned i = 0; i < COUNT; i++)
+                close_pair(all, &pairs[i]);
+        connections_free(all);
+}
+
+/* A connection is not ended while its request or body may be on the way. */
+static void what_is_new_stays(void **state)
+{
+        enum { COUNT = 16 };
+        (void)state;
+        struct connections *all = connections_new(COUNT);
+        struct pair pairs[COUNT];
+        for (unsigned i = 0; i < COUNT; i++) {
+                struct MHD_Connection *c = open_pair(all, &pairs[i]);
+                if (i % 3 == 1)
+                        connections_owes_body(c, time_monotonic_ms() + 60 * 1000);
+                else if (i % 3 == 2)
+                        connections_answered(c);
+        }
+        connections_reap(all);
+        for (unsigned i = 0; i < COUNT; i++) {
+                assert_false(was_ended(&pairs[i]));
+                close_pair(all, &pairs[i]);
+        }
         connections_free(all);
 }
 
@@ -143,6 +194,9 @@ int main(void)
             {"a body that is late is ended, one that has time is not", a_late_body_is, 0, 0, 0},
             {"a client that has left is still written to", who_has_left_is_still_written_to, 0, 0,
                 0},
+            {"where there is hardly room, the oldest that keep waiting are ended",
+                the_oldest_that_keep_waiting_make_room, 0, 0, 0},
+            {"where there is hardly room, what is new stays", what_is_new_stays, 0, 0, 0},
         };
         return cmocka_run_group_tests_name("connections", tests, NULL, NULL);
 }
