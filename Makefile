@@ -63,7 +63,7 @@ TSAN_LONG = ,!loop/random_shape.test,!http/bodies.test,!http/json.test,!loop/sta
 	!http/chatpage.test,!http/whole.test,!http/vercel.test,!http/chatapp.test,!http/agui.test,!http/disks.test,!loop/text_calls.test,!loop/kill.test,!loop/commands.test
 test-long: ASAN_LONG =
 test-long: TSAN_LONG =
-TSAN = test_id,test_store_append,test_store_run,test_store_list,test_loop,test_provider,$\
+TSAN = test_id,test_wait,test_store_append,test_store_run,test_store_list,test_loop,test_provider,$\
 	http/*,!http/browser.test,!http/clock.test,loop/*,gateway/sdks.test,gateway/stubs.test,gateway/responses.test,acp/*$(TSAN_LONG)
 SANITIZED = $(if $(filter release,$(MODE)),--also 'build-asan:$(ASAN)' --also 'build-tsan:$(TSAN)' $\
 	--meanwhile '$(MAKE) --no-print-directory sanitized')

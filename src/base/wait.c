@@ -66,7 +66,9 @@ bool wait_hear(struct wait_bell *bell, int64_t deadline)
                 if (rc != 0 && errno == ETIMEDOUT)
                         return atomic_exchange(&bell->state, BELL_SILENT) == BELL_RUNG;
         }
-        atomic_store(&bell->state, BELL_SILENT);
+        /* An exchange, because it may take a ring that came since: what was written before that one
+         * must be seen as well, and a store would not wait for it. */
+        atomic_exchange(&bell->state, BELL_SILENT);
         return true;
 }
 

@@ -1,6 +1,7 @@
 /* Waiting with a time limit, under a time of day that is set back. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
@@ -135,6 +136,42 @@ static void no_ring_is_lost(void **state)
         pthread_join(thread, NULL);
 }
 
+#define RINGS 4000000
+
+/* `rung` is relaxed and orders nothing: only the bell makes what was written visible. */
+struct written {
+        struct wait_bell bell;
+        atomic_uint rung;
+        unsigned before[RINGS + 1]; /* each ring */
+};
+
+static void *write_and_ring(void *arg)
+{
+        struct written *w = arg;
+        for (unsigned i = 1; i <= RINGS; i++) {
+                w->before[i] = i;
+                wait_ring(&w->bell);
+                atomic_store_explicit(&w->rung, i, memory_order_relaxed);
+        }
+        return NULL;
+}
+
+/* On a strictly ordered processor it is ThreadSanitizer that notices when it is not. */
+static void what_was_written_before_a_ring_is_seen_although_several_are_heard_as_one(void **state)
+{
+        static struct written w;
+        pthread_t thread;
+        unsigned rung = 0;
+        (void)state;
+        assert_int_equal(pthread_create(&thread, NULL, write_and_ring, &w), 0);
+        while (rung < RINGS) {
+                rung = atomic_load_explicit(&w.rung, memory_order_relaxed);
+                wait_hear(&w.bell, 0);
+                assert_int_equal(w.before[rung], rung);
+        }
+        pthread_join(thread, NULL);
+}
+
 static void a_sleep_lasts_as_long_as_it_says(void **state)
 {
         (void)state;
@@ -152,6 +189,8 @@ int main(void)
             cmocka_unit_test(a_bell_that_does_not_ring_is_waited_for_until_the_deadline),
             cmocka_unit_test(rings_before_the_wait_are_heard_once),
             cmocka_unit_test(no_ring_is_lost),
+            cmocka_unit_test(
+                what_was_written_before_a_ring_is_seen_although_several_are_heard_as_one),
             cmocka_unit_test(a_sleep_lasts_as_long_as_it_says),
         };
         cmocka_set_message_output(CM_OUTPUT_TAP);
