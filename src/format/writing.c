@@ -199,6 +199,12 @@ void writing_lose_figures(struct writer *w, const struct message *m, const struc
                 writing_lose(w, m, "state", no_place);
 }
 
+/* Calls of one message lie in one array, those of several anywhere. */
+static bool is_before(const struct part *a, const struct part *b)
+{
+        return a->seq != b->seq ? a->seq < b->seq : a < b;
+}
+
 /* Reports results that came in another order than their calls. *last is NULL behind each message
  * that speaks. */
 static void report_order(struct writer *w, const struct message *m, const struct part **last)
@@ -207,7 +213,7 @@ static void report_order(struct writer *w, const struct message *m, const struct
                 const struct part *call = m->parts[k].peer;
                 if (m->parts[k].kind != PART_RESULT || !call)
                         continue;
-                if (*last && call < *last)
+                if (*last && is_before(call, *last))
                         writing_lose(w, m, "message", "in the order of the calls");
                 *last = call;
         }

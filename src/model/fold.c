@@ -84,6 +84,7 @@ static void marry(
         struct part *result = nth(m, PART_RESULT, answer);
         struct part *call = nth(&f->h.list[match->call_seq - 1], PART_CALL, match->call_index);
         result->seq = m->seq;
+        call->seq = call->seq ? call->seq : match->call_seq;
         result->peer = call;
         call->peer = result;
 }

@@ -134,8 +134,10 @@ static int link_message(struct link *l, struct message *m)
                         continue;
                 struct part *call = nth_call(find_seq(l->h, match->call_seq), match->call_index);
                 result->peer = call;
-                if (call)
+                if (call) {
                         call->peer = result;
+                        call->seq = call->seq ? call->seq : match->call_seq;
+                }
         }
         return 0;
 }

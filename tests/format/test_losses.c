@@ -424,12 +424,40 @@ static void a_view_reports_each_change(void **state)
         assert_int_equal(differing(true), 0);
 }
 
+/* So many messages that what is made of them lies in several blocks of memory. */
+static void results_in_the_order_of_their_calls_are_no_loss_wherever_the_calls_lie(void **state)
+{
+        enum { CALLS = 300 };
+        struct buf in;
+        (void)state;
+        buf_init(&in, 0);
+        buf_puts(&in, "[{\"role\":\"user\",\"content\":\"q\"}");
+        for (int i = 0; i < CALLS; i++)
+                buf_printf(&in,
+                    ",{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"t\"}],"
+                    "\"tool_calls\":[{\"id\":\"k%d\",\"type\":\"function\",\"function\":{\"name\":"
+                    "\"t\",\"arguments\":\"{}\"}}]}",
+                    i);
+        for (int i = 0; i < CALLS; i++)
+                buf_printf(
+                    &in, ",{\"role\":\"tool\",\"tool_call_id\":\"k%d\",\"content\":\"x\"}", i);
+        buf_putc(&in, ']');
+        char *converted = convert("openai", "chat", &in), *viewed = view("openai", "chat", &in);
+        assert_null(strstr(converted, "in the order of the calls"));
+        assert_null(strstr(viewed, "in the order of the calls"));
+        free(converted);
+        free(viewed);
+        buf_release(&in);
+}
+
 int main(void)
 {
         cmocka_set_message_output(CM_OUTPUT_TAP);
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(a_conversion_reports_each_change),
             cmocka_unit_test(a_view_reports_each_change),
+            cmocka_unit_test(
+                results_in_the_order_of_their_calls_are_no_loss_wherever_the_calls_lie),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
