@@ -134,19 +134,35 @@ static bool is_same(const struct media *a, const struct media *b)
         return a->url.p == b->url.p && a->data.p == b->data.p && a->mime.p == b->mime.p;
 }
 
+/* Without a name or detail that is not a text (null), which is kept beside the others. */
+static struct extra *sift(struct fit *f, const struct part *p)
+{
+        for (const struct extra *x = p->extras; x; x = x->next) {
+                if (!str_is(x->key, "\"detail\"") && !str_is(x->key, "\"filename\""))
+                        continue;
+                struct part rest = *p;
+                rest.extras = fit_without(f, p->extras, x);
+                return sift(f, &rest);
+        }
+        return p->extras;
+}
+
 /* Fits one medium. True: it changed. */
 static bool fit_medium(struct fit *f, const struct message *m, struct part *p)
 {
         struct media before = p->media;
         correct(f, p);
-        if (f->w->format == &format_openai && p->kind == PART_FILE && p->media.data.p &&
-            !p->media.name.p)
+        bool named = f->w->format == &format_openai || f->w->format == &format_responses;
+        if (named && p->kind == PART_FILE && p->media.data.p && !p->media.name.n)
                 p->media.name = STR("file");
-        if (f->w->format == &format_responses && p->kind == PART_FILE && p->media.data.p &&
-            !p->media.name.p)
-                p->media.name = STR("file");
+        if (p->media.detail.p && !p->media.detail.n)
+                p->media.detail = (struct str){0};
+        struct extra *extras = p->extras;
+        if (named && m->origin == f->w->format)
+                p->extras = sift(f, p);
         if (is_taken(f, p)) {
-                bool same = is_same(&before, &p->media) && before.name.p == p->media.name.p;
+                bool same = is_same(&before, &p->media) && before.name.p == p->media.name.p &&
+                            before.detail.p == p->media.detail.p && p->extras == extras;
                 if (!same)
                         p->raw = (struct str){0};
                 return !same;

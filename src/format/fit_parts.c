@@ -89,6 +89,44 @@ static bool is_strange(struct fit *f, const struct message *m, const struct part
         return strange;
 }
 
+/* An image or file of Responses, of which each way to say what it is may be left out. */
+static bool is_nowhere(const struct json *j)
+{
+        static const char *const IMAGE[] = {"image_url", "file_id", NULL};
+        static const char *const FILES[] = {"file_data", "file_url", "file_id", NULL};
+        json_ref type = json_get(j, 0, "type");
+        const char *const *keys = json_is(j, type, "input_image")  ? IMAGE
+                                  : json_is(j, type, "input_file") ? FILES
+                                                                   : NULL;
+        for (size_t i = 0; keys && keys[i]; i++)
+                if (json_type(j, json_get(j, 0, keys[i])) == JSON_STRING)
+                        return false;
+        return keys != NULL;
+}
+
+/* Is the part of a type that the provider has, but without what such a part holds? It refuses the
+ * whole history for it. The writer of OpenAI's makes a text of it. */
+static bool is_empty_handed(struct fit *f, const struct message *m, const struct part *p)
+{
+        static const char *const types[][3] = {{"responses", "said", "spoken"},
+            {"anthropic", "block", "result_block"}, {"gemini", "part", "response_part"}};
+        if (p->kind != PART_OPAQUE || m->origin != f->w->format || !p->raw.p ||
+            (m->item && m->role == ROLE_NONE))
+                return false;
+        bool lacks = false;
+        struct json j;
+        json_init(&j);
+        for (size_t i = 0; i < 3; i++) {
+                if (strcmp(types[i][0], f->w->format->name) != 0 ||
+                    json_parse(&j, p->raw.p, p->raw.n, NULL, NULL) != 0)
+                        continue;
+                lacks = is_nowhere(&j) || rules_lacks(f->rules, types[i][1], &j, 0) ||
+                        rules_lacks(f->rules, types[i][2], &j, 0);
+        }
+        json_release(&j);
+        return lacks;
+}
+
 /* ---- parts that mean something only beside another ---- */
 
 /* A member of an opaque part, as text; absent where it is not a string. */
@@ -237,10 +275,14 @@ static bool is_hollow(struct fit *f, const struct message *m, const struct part 
 int fit_types(struct fit *f, struct message *m, bool *touched)
 {
         int rc = 0;
-        /* OpenAI's writer makes a text of it. Gemini's are hollow, below: in other views a message
-         * that has nothing else stays. */
-        if (f->w->format != &format_openai && f->w->format != &format_gemini)
+        /* OpenAI's writer makes a text of it. */
+        if (f->w->format != &format_openai)
                 rc = fit_drop_parts(f, m, touched, fit_is_bare, "a part that holds nothing");
+        if (rc == 0)
+                rc = fit_drop_parts(f, m, touched, is_empty_handed, "a part that holds nothing");
+        if (rc == 0)
+                rc = fit_drop_children(f, m, touched, is_empty_handed,
+                    "[A part that holds nothing]", "a part that holds nothing");
         if (rc || !f->w->strict)
                 return rc;
         rc = fit_drop_parts(f, m, touched, is_hollow, "a part that holds nothing");

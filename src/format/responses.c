@@ -84,7 +84,7 @@ static bool read_media(struct reading *r, json_ref b, bool image)
         json_ref f[COUNT];
         struct extra *extras = NULL;
         reading_members(r, b, keys, f, &extras, false);
-        for (size_t i = DATA; i < COUNT; i++)
+        for (size_t i = DATA; i < NAME; i++)
                 if (f[i] != JSON_NONE && json_type(r->j, f[i]) != JSON_STRING)
                         return false;
         if ((f[DATA] == JSON_NONE && f[URL] == JSON_NONE && f[FILE_ID] == JSON_NONE) ||
@@ -96,9 +96,9 @@ static bool read_media(struct reading *r, json_ref b, bool image)
         if (f[URL] != JSON_NONE)
                 p->media.url = reading_string(r, f[URL]);
         p->media.file_id = reading_string(r, f[FILE_ID]);
-        p->media.name = reading_string(r, f[NAME]);
-        p->media.detail = reading_string(r, f[DETAIL]);
         p->extras = extras;
+        p->media.name = reading_string_or_keep(r, &p->extras, keys[NAME], f[NAME]);
+        p->media.detail = reading_string_or_keep(r, &p->extras, keys[DETAIL], f[DETAIL]);
         return true;
 }
 

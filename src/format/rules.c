@@ -271,6 +271,59 @@ bool rules_is_whole(const struct rules *r, const char *type, const struct json *
         return grave == 0;
 }
 
+/* ---- what is missing ---- */
+
+static bool lacks_value(struct check_type *c, struct str what, json_ref v);
+
+/* A type that demands nothing is one of Gemini's: then what is there counts. How an image is looked
+ * at, and what a text refers to, is beside what it holds. */
+static bool lacks_member(struct check_type *c, const char *text, json_ref v)
+{
+        const char *rest = text;
+        struct member m;
+        char key[120];
+        bool demands = false;
+        while (next_member(&rest, &m))
+                demands |= !m.optional;
+        while (next_member(&text, &m)) {
+                snprintf(key, sizeof key, "%.*s", (int)m.name.n, m.name.p);
+                json_ref value = json_get(c->j, v, key);
+                if (m.optional ? demands || value == JSON_NONE
+                               : strcmp(key, "detail") == 0 || strcmp(key, "annotations") == 0)
+                        continue;
+                if (lacks_value(c, m.what, value))
+                        return true;
+        }
+        return false;
+}
+
+static bool lacks_value(struct check_type *c, struct str what, json_ref v)
+{
+        struct str one;
+        const char *object = NULL;
+        size_t least = 0;
+        bool words = false;
+        if (v == JSON_NONE)
+                return true;
+        while (next_choice(&what, &one)) {
+                words |= one.p[0] == '=';
+                if (one.p[0] == '[' ? json_type(c->j, v) == JSON_ARRAY
+                                    : check_one(c, one, v, &object, &least))
+                        return false;
+        }
+        if (object)
+                return lacks_member(c, object, v);
+        if (json_type(c->j, v) == JSON_STRING)
+                return !words || !json_inner(c->j, v).n;
+        return !json_inner(c->j, json_get(c->j, v, "type")).n;
+}
+
+bool rules_lacks(const struct rules *r, const char *type, const struct json *j, json_ref v)
+{
+        struct check_type c = {.r = r, .j = j};
+        return json_type(j, v) == JSON_OBJECT && lacks_value(&c, str_of(type), v);
+}
+
 /* ---- pruning ---- */
 
 struct prune {

@@ -75,6 +75,10 @@ typedef void (*rules_fail_fn)(void *ctx, const char *rule, const char *path, con
 size_t rules_check(const struct rules *r, const char *type, const struct json *j, json_ref v,
     rules_fail_fn fail, void *ctx);
 
+/* Is it an object that the type knows, without a member that it must have, or with something of
+ * another kind there? Words and kinds of objects that the table does not know may be newer ones. */
+bool rules_lacks(const struct rules *r, const char *type, const struct json *j, json_ref v);
+
 /* Is it of the type, once what the type does not have is left out? */
 bool rules_is_whole(const struct rules *r, const char *type, const struct json *j, json_ref v);
 
