@@ -305,6 +305,9 @@ struct steno_append_options {
         uint64_t after_seq; /* with STENO_RECOVERED: the record that whole views show it behind */
         struct steno_run *run; /* whose message it is: STENO_ECONFLICT when somebody has taken that
                                   run over, however late this arrives; NULL: of no run */
+        const char *deletes; /* a message that goes when these come: its deletion is the last record
+                                of the batch, so that nobody ever sees both, or neither.
+                                STENO_ENOTFOUND as in steno_amend; NULL: none. For steno_append */
 };
 
 struct steno_receipt;

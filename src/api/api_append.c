@@ -24,6 +24,7 @@ struct append_work {
         struct str message_id; /* the caller's for a message that has none */
         struct str via;        /* where a model's reply came from */
         uint64_t of, after;    /* what the caller knows of its place */
+        struct str deletes;    /* the message that the batch deletes */
         size_t count;          /* of messages */
         struct carry_options carry;
         struct json j;
@@ -63,6 +64,7 @@ static int work_init(struct append_work *w, struct steno_conv *conv,
         w->via = str_of(OPTION(opt, struct steno_append_options, via, NULL));
         w->of = OPTION(opt, struct steno_append_options, of_seq, 0);
         w->after = OPTION(opt, struct steno_append_options, after_seq, 0);
+        w->deletes = str_of(OPTION(opt, struct steno_append_options, deletes, NULL));
         w->count = 1;
         const struct steno_run *run = OPTION(opt, struct steno_append_options, run, NULL);
         rc = run ? api_run_claim(run, conv, &w->batch.claim, err) : 0;
@@ -331,6 +333,18 @@ static int take_message(
         return rc;
 }
 
+/* The record behind the messages that deletes another one. */
+static int take_deletion(struct append_work *w, struct backend_entry *e, struct steno_error *err)
+{
+        e->id = make_id(w);
+        e->made_id = true;
+        e->fmt = str_of(w->format->name);
+        e->m = STR("null");
+        e->about.kind = STR("delete");
+        e->about.target = e->named = w->deletes;
+        return e->id.p ? 0 : error_nomem(err);
+}
+
 /* The messages of the parsed text, one entry each. */
 static int take_messages(struct append_work *w, struct steno_error *err)
 {
@@ -343,7 +357,7 @@ static int take_messages(struct append_work *w, struct steno_error *err)
                 return error_set(
                     err, STENO_ELIMIT, "%zu messages; a batch has at most %d", count, BATCH_MAX);
         w->count = count;
-        w->batch.entries = arena_zalloc(&w->arena, count * sizeof *w->batch.entries);
+        w->batch.entries = arena_zalloc(&w->arena, (count + 1) * sizeof *w->batch.entries);
         w->made = arena_zalloc(&w->arena, count * sizeof *w->made);
         if (!w->batch.entries || !w->made)
                 return error_nomem(err);
@@ -356,7 +370,7 @@ static int take_messages(struct append_work *w, struct steno_error *err)
                 w->batch.count = i + 1;
                 msg = array ? json_next(j, 0, msg) : JSON_NONE;
         }
-        return 0;
+        return w->deletes.n ? take_deletion(w, &w->batch.entries[w->batch.count++], err) : 0;
 }
 
 /* A message that was stored already is acknowledged when the files that belong to it are whole

@@ -45,7 +45,7 @@ class AppendOptions(ctypes.Structure):
                 ("format", c_char_p), ("idempotency_key", c_char_p), ("profile", c_char_p),
                 ("max_inline_chars", c_uint64), ("max_inline_bytes", c_uint64), ("message_id", c_char_p),
                 ("via", c_char_p), ("of_seq", c_uint64), ("after_seq", c_uint64),
-                ("run", c_void_p)]
+                ("run", c_void_p), ("deletes", c_char_p)]
 
 
 class ViewOptions(ctypes.Structure):

@@ -679,14 +679,15 @@ static bool has_results(const struct buf *items)
         return any;
 }
 
-/* The rest of the last message, stored as items behind it; then the message goes. Whoever is cut
- * off in between has both, and loses nothing. */
+/* The rest of the last message, stored as items behind it, and the message goes: in one batch, so
+ * that whoever is cut off has either. */
 static int replace_by_items(
     struct steno_conv *conv, const char *message, const struct buf *items, struct steno_error *err)
 {
         struct steno_append_options opt = {.size = sizeof opt,
             .format = "responses",
-            .flags = STENO_RECORD | STENO_KEEP_OUTPUTS | STENO_ANEW};
+            .flags = STENO_RECORD | STENO_KEEP_OUTPUTS | STENO_ANEW,
+            .deletes = message};
         struct json j;
         struct buf list;
         const char *why = "";
@@ -705,10 +706,9 @@ static int replace_by_items(
         buf_putc(&list, ']');
         if (rc == 0)
                 rc = buf_check(&list, err);
-        if (rc == 0 && n)
-                rc = steno_append(conv, list.p, list.n, &opt, NULL, err);
         if (rc == 0)
-                rc = steno_amend(conv, "delete", message, NULL, 0, NULL, NULL, err);
+                rc = n ? steno_append(conv, list.p, list.n, &opt, NULL, err)
+                       : steno_amend(conv, "delete", message, NULL, 0, NULL, NULL, err);
         json_release(&j);
         buf_release(&list);
         return rc;
