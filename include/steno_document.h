@@ -1,5 +1,6 @@
 /*
- * steno_document.h - small texts that belong to a store, for those who serve it: tokens, keys.
+ * steno_document.h - small texts that belong to a store, such as the tokens and keys of its
+ * servers.
  */
 #ifndef STENO_DOCUMENT_H
 #define STENO_DOCUMENT_H
@@ -10,20 +11,20 @@
 extern "C" {
 #endif
 
-/* One of them, freed with steno_free(); a NUL follows. *stamp (may be NULL) is another number
- * whenever it has changed. STENO_ENOTFOUND: there is none. STENO_ELIMIT: it has more than `max`
- * bytes. A name has letters, digits, "." and "-". */
+/* Reads a document; *text is NUL-terminated and freed with steno_free(). *stamp (may be NULL) is a
+ * number that differs whenever the document has changed. STENO_ENOTFOUND: there is none.
+ * STENO_ELIMIT: it has more than `max` bytes. A name has letters, digits, "." and "-". */
 STENO_API int steno_document_read(struct steno_store *store, const char *name, size_t max,
     char **text, size_t *n, uint64_t *stamp, struct steno_error *err);
-/* Only the stamp, which costs little; 0: there is none. */
+/* Reads only the stamp, which costs little. It is 0 where there is no document. */
 STENO_API int steno_document_stamp(
     struct steno_store *store, const char *name, uint64_t *stamp, struct steno_error *err);
-/* Makes *text, which malloc() gave, of what there is (n is 0 where there is none). It may be called
- * again when somebody was quicker. Non-zero ends it. */
+/* Makes the new *text (from malloc()) from the old one; n is 0 where there is no document yet. It
+ * is called again when another change came first. A non-zero return stops the change. */
 typedef int (*steno_document_fn)(
     void *ctx, const char *old, size_t n, char **text, size_t *text_n, struct steno_error *err);
-/* Nobody else's change is lost, whatever process or machine it comes from. STENO_ETIMEOUT: others
- * had it for longer than `patience_ms`. One thread of a process at a time. */
+/* Changes a document. No change by another process or machine is lost. STENO_ETIMEOUT: others held
+ * the document for longer than `patience_ms`. One thread of a process at a time. */
 STENO_API int steno_document_change(struct steno_store *store, const char *name, size_t max,
     int patience_ms, steno_document_fn change, void *ctx, struct steno_error *err);
 

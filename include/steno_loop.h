@@ -1,22 +1,24 @@
 /*
- * steno_loop.h - the tool loop: a conversation, a model and tools, until the model is done.
+ * steno_loop.h - the tool loop: calls the model and runs its tool calls until the model is done.
  *
  * One call, steno_chat_loop(), does this, in exactly this order:
  *
  *   user message stored -> model called (streamed) -> assistant message stored -> for each call:
- *     permission -> dispatch stored -> tool runs, steps and output streamed -> output
- *     materialized -> outcome stored -> tool message stored -> told
+ *     permission -> dispatch stored -> tool runs, steps and output streamed -> output materialized
+ *     -> outcome stored -> tool message stored -> callback
  *   -> model called again ... -> final assistant message stored -> run ended
  *
  *
  * GUARANTEES
  *
- *   1. Callbacks are told only what is durable, and of each message once. A reply that was thrown
- *      away (a forced tool choice) is never a message; the run's event log keeps the attempt.
- *   2. A tool whose outcome is stored is never run again. One that was started when the process
- *      died is not run again by itself: the model is told that its effects are unknown.
- *   3. Whatever ends a run (the model, a limit, an error, a stop, a kill), the history stays
- *      acceptable to the provider, and text that had been streamed to anyone is kept.
+ *   1. A callback gets a message only when it is durable, and gets each message once. A reply that
+ *      was discarded (because of a forced tool choice) is never a message; the run's event log
+ *      keeps the attempt.
+ *   2. A tool whose outcome is stored is never run again. A tool that was running when the process
+ *      died is not run again automatically: the model is told that the effects of the call are
+ *      unknown.
+ *   3. However a run ends (the model, a limit, an error, a stop, a kill), the provider still
+ *      accepts the history, and all text that was streamed to anyone is kept.
  *   4. The run's last event is run_finished{reason}.
  *
  *
@@ -51,18 +53,19 @@ extern "C" {
 /* -------------------------------------------------------------------- stop */
 
 /*
- * A flag that ends a run from another thread or a signal handler. Sticky. The loop and every
- * tool notice within milliseconds; a tool that does not is left behind after two seconds.
+ * A flag that ends a run, set from another thread or a signal handler. It stays set. The loop and
+ * the tools notice it within milliseconds; the loop stops waiting for a tool after two seconds.
  */
 struct steno_stop;
 STENO_API int steno_stop_new(struct steno_stop **out, struct steno_error *err);
 /* Async-signal-safe. */
 STENO_API void steno_stop_request(struct steno_stop *stop);
 STENO_API bool steno_stop_requested(const struct steno_stop *stop); /* NULL: false */
-/* One that is also set when `parent` (may be NULL) is, and never sets that. */
+/* A flag that is also set when `parent` (may be NULL) is set. Setting it does not set `parent`. */
 STENO_API int steno_stop_new_below(
     const struct steno_stop *parent, struct steno_stop **out, struct steno_error *err);
-/* A descriptor that is readable for good once stop was requested: for poll(). -1 for NULL. */
+/* A descriptor for poll(): it becomes readable, and stays so, once stop was requested. -1 for
+ * NULL. */
 STENO_API int steno_stop_fd(const struct steno_stop *stop);
 STENO_API void steno_stop_free(struct steno_stop *stop);
 
@@ -70,9 +73,9 @@ STENO_API void steno_stop_free(struct steno_stop *stop);
 
 enum steno_tool_flags {
         STENO_TOOL_PARALLEL = 1,  /* may run beside other calls of the same turn */
-        STENO_TOOL_PUBLIC = 2,    /* harmless: permission is not asked */
+        STENO_TOOL_PUBLIC = 2,    /* harmless: runs without asking for permission */
         STENO_TOOL_TERMINAL = 4,  /* a command's output: always an artifact of its own */
-        STENO_TOOL_INLINE = 8,    /* answers are small by construction: never materialized */
+        STENO_TOOL_INLINE = 8,    /* its answers are always small: never materialized */
         STENO_TOOL_VISITORS = 16, /* a visitor of a public server may use it */
 };
 
@@ -80,33 +83,34 @@ struct steno_tools;     /* what a model is offered */
 struct steno_tool_call; /* one call, valid until the function returns */
 
 /*
- * Runs a call, on a thread of its own. Output is what it writes; a return other than 0 (with
- * err's message) makes it an error result. It should return soon after steno_tool_call_stopped
- * says so; when it does not it is left behind, and what it still writes is dropped. `ctx` must
- * live until it returns.
+ * Runs a call, on a separate thread. The output is what the function writes with
+ * steno_tool_call_write. A non-zero return makes the result an error, with the message of `err`.
+ * The function should return soon after steno_tool_call_stopped becomes true; otherwise the loop
+ * continues without it and drops what it still writes. `ctx` must stay valid until the function
+ * returns.
  */
 typedef int (*steno_tool_fn)(void *ctx, struct steno_tool_call *call, struct steno_error *err);
 
 STENO_API const char *steno_tool_call_id(const struct steno_tool_call *call);
-/* The arguments, byte for byte as the model wrote them; JSON was checked (an object). */
+/* The arguments, byte for byte as the model wrote them; already checked to be a JSON object. */
 STENO_API const char *steno_tool_call_args(const struct steno_tool_call *call, size_t *n);
-/* A piece of output, stored before this returns. */
+/* Writes a piece of output; it is stored when the call returns. */
 STENO_API int steno_tool_call_write(
     struct steno_tool_call *call, const void *p, size_t n, struct steno_error *err);
-/* Progress, for people who watch. `total` 0: unknown. */
+/* Reports progress to people who watch. `total` 0: unknown. */
 STENO_API int steno_tool_call_step(struct steno_tool_call *call, const char *text, uint64_t done,
     uint64_t total, struct steno_error *err);
-/* Stop was requested or the deadline has passed. */
+/* Was stop requested, or has the deadline passed? */
 STENO_API bool steno_tool_call_stopped(const struct steno_tool_call *call);
 
 STENO_API int steno_tools_new(struct steno_tools **out, struct steno_error *err);
 /*
  * Offers a tool. Names are [a-zA-Z0-9_-]{1,64} (STENO_EINVAL) and unique (STENO_ECONFLICT).
- * `schema` is the JSON Schema of its arguments, an object; NULL: any object. All is copied.
+ * `schema` is the JSON Schema of its arguments, an object; NULL: any object. The texts are copied.
  */
 STENO_API int steno_tools_add(struct steno_tools *tools, const char *name, const char *description,
     const char *schema, uint32_t flags, steno_tool_fn fn, void *ctx, struct steno_error *err);
-/* The context_* tools, so that the model can read what was materialized. */
+/* Adds the context_* tools, with which the model can read materialized outputs. */
 STENO_API int steno_tools_add_context(struct steno_tools *tools, struct steno_error *err);
 STENO_API void steno_tools_free(struct steno_tools *tools);
 
@@ -118,7 +122,7 @@ enum steno_permission {
         STENO_DENY = 2,
 };
 
-/* A call that wants permission; borrowed. */
+/* A call that needs permission; borrowed. */
 struct steno_permission_request {
         size_t size;
         const char *run;
@@ -128,23 +132,25 @@ struct steno_permission_request {
         const char *raw_name; /* the tool's own name at its server */
         const char *args;     /* exact bytes, NUL-terminated as well */
         size_t args_n;
-        const char *approval; /* SHA-256 of run, request, call id, tool and exact bytes: what an
-                                 approval of this one call is bound to */
+        const char *approval; /* SHA-256 of run, request, call id, tool and exact bytes. An approval
+                                 is valid only for the call with this hash */
         const struct steno_stop *stop;
         const char *repeat; /* SHA-256 of tool and bytes: the same when the call is repeated */
-        /* What will hold for the call: {"seconds","outputBytes"?,"memoryBytes"?,"cpuSeconds"?}, */
+        /* The limits of the call: {"seconds","outputBytes"?,"memoryBytes"?,"cpuSeconds"?} */
         const char *limits;
-        const char *environment; /* and the names of the variables it gets, a JSON array, or NULL */
+        const char *environment; /* the names of the environment variables that it gets, a JSON
+                                    array, or NULL */
 };
 
-/* Decides one call: enum steno_permission. `reason` (may be left empty) is told to the model. */
+/* Decides about one call and returns an enum steno_permission. The model is told `reason`, which
+ * may stay empty. */
 typedef int (*steno_permission_fn)(
     void *ctx, const struct steno_permission_request *request, char reason[240]);
 
 /* ---------------------------------------------------------------- the loop */
 
 enum steno_loop_flags {
-        STENO_LOOP_CONTINUE = 1,         /* no prompt: go on from the stored history */
+        STENO_LOOP_CONTINUE = 1,         /* no prompt: continue from the stored history */
         STENO_LOOP_NO_STREAM = 2,        /* ask for whole replies */
         STENO_LOOP_NO_CONTEXT_TOOLS = 4, /* do not add the context_* tools */
         STENO_LOOP_STRICT = 8,           /* send only members that the provider's own types have */
@@ -159,13 +165,14 @@ enum steno_loop_flags {
 struct steno_loop_options {
         size_t size;
         uint32_t flags;
-        struct steno_store *store; /* must be given */
-        struct steno_conv *conv;   /* must be given; its store's */
+        struct steno_store *store; /* required */
+        struct steno_conv *conv;   /* required; of the same store */
 
         /* what to do */
         const char *prompt;       /* the user's text, or */
         const char *message_json; /* the whole user message */
-        const char *message_id;   /* id for `prompt`, so that sending it twice is sending it once */
+        const char *message_id;   /* id for `prompt`; a prompt sent twice with the same id is stored
+                                     once */
         const char *system;       /* put before the history of each request; not stored */
         const char *mode;         /* "chat" when NULL; agent, run */
         const char *run_id;       /* NULL makes one up */
@@ -179,7 +186,7 @@ struct steno_loop_options {
         const char *params_json;     /* members added to each request: {"temperature":0} */
         const char *script_json;     /* of provider "script" */
         uint32_t connect_ms;         /* 10,000 when 0 */
-        uint32_t idle_ms;            /* no byte for so long: 120,000 when 0 */
+        uint32_t idle_ms;            /* the longest time without a byte: 120,000 when 0 */
         uint32_t retries;            /* 3 when 0; UINT32_MAX: none */
         uint64_t budget;             /* tokens of a request, steno_view's; 0: none */
         const char *edit_strategies; /* steno_view's */
@@ -192,7 +199,7 @@ struct steno_loop_options {
         steno_permission_fn ask; /* asks a person and waits; NULL: nobody is there, deny */
         void *ask_ctx;
 
-        /* limits; each ends the run with a stored reason */
+        /* limits; a run that reaches one ends with a stored reason */
         uint32_t max_turns;  /* model calls: 50 when 0 */
         uint32_t max_ms;     /* 0: none */
         uint64_t max_tokens; /* of all requests and replies together; 0: none */
@@ -209,11 +216,11 @@ struct steno_loop_options {
 };
 
 /*
- * Runs the loop. 0 when the run came to an end of its own and that end is stored, also when that
- * is a failed model call or a limit: *result says which ({"runId","reason","messageId"?,"text"?,
+ * Runs the loop. Returns 0 when the run has ended and its end is stored, also when a failed model
+ * call or a limit ended it. *result says how it ended ({"runId","reason","messageId"?,"text"?,
  * "error"?:{...},"turns","usage","toolCalls"?}; toolCalls where there was no final_message with
- * them). Negative when the options are wrong (nothing was written) or
- * the store failed. *result may be NULL.
+ * them). Returns a negative code when the options are wrong (nothing was written) or the store
+ * failed. `result` may be NULL.
  *
  * STENO_ECONFLICT: a live run holds this conversation; the message names it, and nothing is
  * stored. STENO_EPROTO: nothing to continue.

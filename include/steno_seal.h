@@ -1,11 +1,11 @@
 /*
- * steno_seal.h - proofs of what was in the record. Part of steno.h, which includes it.
+ * steno_seal.h - seals: proofs of what was recorded. Part of steno.h, which includes it.
  *
- * A seal lets somebody prove later what was in the record, and shows when it was changed. Each
- * record is a leaf of a hash tree (RFC 6962); the root of the tree is signed (Ed25519, C2SP signed
- * notes), and the store keeps a log of all roots, of purges and of conversations that were removed,
- * which is such a tree itself. It prevents nothing: whoever has the files and the key can make
- * another history, but not one that goes with a checkpoint that somebody else has kept.
+ * A seal lets somebody prove later what a conversation contained, and reveals later changes. Each
+ * record is a leaf of a hash tree (RFC 6962), and the root of the tree is signed (Ed25519, C2SP
+ * signed notes). The store keeps a log of all roots, of purges and of removed conversations; this
+ * log is a hash tree as well. A seal does not prevent changes: whoever has the files and the key
+ * can make another history. That history will not match a checkpoint that somebody else has kept.
  * docs/seals.md has the formats.
  *
  * Keys are text. A private one begins with PRIVATE+KEY+; a public one is NAME+ID+BASE64.
@@ -19,19 +19,19 @@
 extern "C" {
 #endif
 
-/* A new private key; `name` is printable ASCII without spaces and +, or NULL: one is made. */
+/* A new private key; `name` is printable ASCII without spaces and +; NULL makes one up. */
 STENO_API int steno_key_new(const char *name, char **private_key, struct steno_error *err);
-/* Its public key, which others verify with. */
+/* The public key that belongs to it. Others verify with it. */
 STENO_API int steno_key_public(const char *private_key, char **public_key, struct steno_error *err);
 
 /*
  * Seals a conversation (`id` NULL: every one, of all projects, that changed since it was sealed),
- * and signs the store's log. Nobody is kept from appending meanwhile, and what is not synced is not
+ * and signs the store's log. Appends are possible meanwhile; records that are not synced are not
  * sealed. *report (may be NULL): {"conversations":n,"changed":n,"records":n,"checkpoint":the signed
- * note of the store's log}; keep the checkpoint where the store's owner cannot change it.
+ * note of the store's log}. Keep the checkpoint where the store's owner cannot change it.
  *
- * STENO_EDENIED: the store was opened without a key. STENO_ECORRUPT: something cannot be read, or
- * is not what was sealed before; the others are sealed all the same.
+ * STENO_EDENIED: the store was opened without a key. STENO_ECORRUPT: a conversation cannot be read,
+ * or differs from what was sealed before; the others are sealed all the same.
  */
 STENO_API int steno_seal(struct steno_store *store, const char *project, const char *id,
     steno_progress progress, void *progress_ctx, char **report, struct steno_error *err);
@@ -40,27 +40,26 @@ struct steno_verify_options {
         size_t size;
         const char *project; /* NULL: the whole store, */
         const char *id;      /* else one conversation */
-        const char *key; /* public or private; NULL: the store's. Without any, signatures are not
-                            looked at */
-        const char *checkpoint; /* signed notes that were kept elsewhere, one behind the other; may
-                                   be NULL */
+        const char *key; /* public or private; NULL: the store's. Where there is none, signatures
+                            are not checked */
+        const char *checkpoint; /* signed notes that were kept elsewhere, concatenated; may be
+                                   NULL */
         steno_progress progress;
         void *progress_ctx;
 };
 
 /*
- * Holds records, outputs and the log against what was sealed. Answers how many findings there are,
- * or a negative code. A finding:
- * {"project"?,"conversation"?,"seq"?,"lastSeq"?,"ref"?,"kind","note"?, "what"}; those with
- * note:true are not counted, and nothing is wrong with them. Kinds: changed, added, removed, moved,
- * lost, output, seal, log, vanished, unsigned; notes: purged, uncovered. *report (may be NULL):
- * {"conversations","records","outputs","purged","unsealed","signatures":"checked"| "not
- * checked","findings"}.
+ * Compares records, outputs and the log with what was sealed. Returns the number of findings, or a
+ * negative code. A finding: {"project"?,"conversation"?,"seq"?,"lastSeq"?,"ref"?,"kind","note"?,
+ * "what"}; findings with note:true are not counted: nothing is wrong there. Kinds: changed, added,
+ * removed, moved, lost, output, seal, log, vanished, unsigned; notes: purged, uncovered. *report
+ * (may be NULL): {"conversations","records","outputs","purged","unsealed","signatures":"checked"|
+ * "not checked","findings"}.
  */
 STENO_API int steno_verify(struct steno_store *store, const struct steno_verify_options *opt,
     int (*each)(void *ctx, const char *json), void *ctx, char **report, struct steno_error *err);
 
-/* The proof that a sealed conversation has a record:
+/* The proof that a sealed conversation contains a record:
  * {"record","index","size","hashes","checkpoint"}. STENO_ENOTFOUND: the seq is not sealed. */
 STENO_API int steno_prove(
     struct steno_conv *conv, uint64_t seq, char **json, struct steno_error *err);
