@@ -37,7 +37,7 @@ const rows = {
   "`@openai/agents`, LangGraph": { by: "tests/bindings" },
   "an agent in an editor (ACP)": { by: "tests/acp/acp.test" },
   "an MCP client": { by: "tests/mcpd/clients.test" },
-  "sessions that were written before": { by: "tests/import/import.test" },
+  "sessions that these tools have already written": { by: "tests/import/import.test" },
 };
 
 const readme = readFileSync(join(root, "README.md"), "utf8");
