@@ -1,8 +1,8 @@
 /*
- * asking.h - one call to an upstream that is the server's own, on the caller's thread.
+ * asking.h - one request that the server itself sends to an upstream, on the caller's thread.
  *
- * For requests that are not passed on as they came: somebody makes the body, and reads the events
- * of the answer. Nothing is recorded here.
+ * It is for requests that are not passed on as they came: the caller makes the body and reads the
+ * events of the answer. Nothing is recorded here.
  */
 #ifndef GATEWAY_ASKING_H
 #define GATEWAY_ASKING_H
@@ -23,13 +23,12 @@ struct asking {
 
         /* out */
         long status;       /* 0: no answer */
-        bool stream;       /* it was one, and its events were told */
-        struct buf answer; /* else all of it; the caller's to initialise and to release */
+        bool stream;       /* the answer was a stream, and each event was given to the callback */
+        struct buf answer; /* otherwise the whole answer; the caller initialises and releases it */
 };
 
-/* 0: the answer came to its end, whatever its status. STENO_EINVAL: the upstream has no key,
- * though it needs one;
- * STENO_EIO: it did not answer, or broke off; STENO_EINTERRUPTED after a stop. */
+/* 0: the answer is complete, whatever its status. STENO_EINVAL: the upstream needs a key and has
+ * none; STENO_EIO: it did not answer, or the answer broke off; STENO_EINTERRUPTED after a stop. */
 int asking_run(struct gateway *g, struct asking *a, struct steno_error *err);
 
 #endif

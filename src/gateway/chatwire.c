@@ -61,7 +61,7 @@ static int put_messages(
         return rc;
 }
 
-/* The members of a function, which stand one level deeper in a chat completion. */
+/* The members of a function, which are one level deeper in a chat completion. */
 static void put_function(struct jsonw *w, const struct json *j, json_ref obj)
 {
         jsonw_object(w);
@@ -96,7 +96,7 @@ static void put_tools(struct jsonw *w, const struct json *body)
                 jsonw_field_copy(w, "parallel_tool_calls", body, parallel);
 }
 
-/* text.format: a schema's members stand one level deeper, too. */
+/* text.format: the members of a schema are one level deeper, too. */
 static void put_format(struct jsonw *w, const struct json *body)
 {
         json_ref format = json_get(body, json_get(body, 0, "text"), "format");
@@ -119,7 +119,7 @@ static void put_format(struct jsonw *w, const struct json *body)
         jsonw_object_end(w);
 }
 
-/* What has another name, or none, in a chat completion. Other members are passed on. */
+/* Members that have another name, or none, in a chat completion. Other members are passed on. */
 static bool is_translated(const struct json *body, json_ref key)
 {
         static const char *const names[] = {"input", "instructions", "tools", "tool_choice",
@@ -530,7 +530,7 @@ static int tell_end(struct chatwire *w, const struct reply *r)
         int rc = start(w);
         if (rc == 0)
                 rc = close_item(w);
-        /* Calls whose arguments were cut off must not be run, so they are not told. */
+        /* Calls whose arguments were cut off must not be run, so the client does not get them. */
         for (size_t i = 0; i < r->count && rc == 0; i++)
                 if (r->calls[i].state == CALL_OK || r->calls[i].state == CALL_INVALID)
                         rc = tell_call(w, &r->calls[i]);

@@ -1,9 +1,10 @@
 /*
- * chatwire.h - the Responses API before an endpoint that has chat completions only.
+ * chatwire.h - the Responses API for an endpoint that has only chat completions.
  *
  * A request of /v1/responses becomes a chat completion, and the chunks of the answer become the
- * events of Responses. What a chat completion cannot say is refused (hosted tools) or left out
- * (include, truncation); reasoning that the endpoint shows becomes an item, and is not sent back.
+ * events of Responses. Members that a chat completion does not have are refused (hosted tools) or
+ * left out (include, truncation). Reasoning that the endpoint shows becomes an item, which is not
+ * sent back.
  *
  *   chatwire_put_request(&body, items, &out, &err);
  *   struct chatwire *w = chatwire_new(&body, event, ctx, &err);
@@ -20,26 +21,28 @@
 #include "net/sse.h"
 #include "steno.h"
 
-/* Can all tools of the request be offered by a chat completion? */
+/* Can a chat completion offer all tools of the request? */
 bool chatwire_has_tools(const struct json *body);
 
-/* `items` is the whole history, an array of items. STENO_EINVAL: it cannot be said in messages. */
+/* `items` is the whole history, an array of items. STENO_EINVAL: messages cannot express it. */
 int chatwire_put_request(
     const struct json *body, struct str items, struct buf *out, struct steno_error *err);
 
 struct chatwire;
 
-/* `body` is the request and outlives it. `event` gets events of Responses, JSON objects without
- * their numbers; non-zero ends the reading, and is returned. NULL: no memory. */
+/* `body` is the request, and must outlive the handle. `event` gets the events of Responses: JSON
+ * objects without sequence numbers. A non-zero return of `event` ends the reading and is returned.
+ * NULL: no memory. */
 struct chatwire *chatwire_new(
     const struct json *body, sse_event_fn event, void *ctx, struct steno_error *err);
 void chatwire_free(struct chatwire *w);
 
 /* The data of one event of a streamed chat completion. */
 int chatwire_chunk(struct chatwire *w, struct str data);
-/* One that was not streamed. */
+/* An answer that was not streamed. */
 int chatwire_whole(struct chatwire *w, struct str json);
-/* Nothing more comes: tells the last events. STENO_EIO: the answer broke off, or was an error. */
+/* To be called at the end of the answer: gives the last events. STENO_EIO: the answer broke off, or
+ * was an error. */
 int chatwire_end(struct chatwire *w, struct steno_error *err);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * doubles.h - members that stand twice in one object.
+ * doubles.h - members that occur twice in one object.
  *
- * JSON allows it, and readers differ in which one they take, so an answer that has such a member
- * says different things to different clients.
+ * JSON allows them, and readers differ in which one they use. So different clients read such an
+ * answer differently.
  */
 #ifndef GATEWAY_DOUBLES_H
 #define GATEWAY_DOUBLES_H

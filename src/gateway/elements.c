@@ -156,7 +156,7 @@ static void put_call(
         put_arguments(out, j, arguments);
 }
 
-/* Words are collected, because it does not matter into how many parts they are cut. */
+/* Texts are joined, because the number of parts does not matter. */
 static void put_words(struct buf *out, struct buf *words, const char *role)
 {
         if (words->n == 0)
@@ -253,7 +253,8 @@ static void put_item(struct buf *out, const struct json *j, json_ref m, struct s
                 put_string_field(out, j, json_get(j, m, "call_id"));
                 put_content(out, j, json_get(j, m, "output"), "tool", true);
         } else {
-                /* Hosted tools and what is not known: without what changes on the way back. */
+                /* Hosted tools and unknown items: without the members that change when they are
+                 * sent back. */
                 struct buf value;
                 buf_init(&value, MESSAGE_MAX);
                 for (json_ref k = json_child(j, m); k != JSON_NONE; k = json_next_key(j, m, k)) {

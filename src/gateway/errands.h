@@ -1,5 +1,5 @@
 /*
- * errands.h - a few threads for what takes time and must not hold the relay: context tools.
+ * errands.h - a few threads for slow work that must not block the relay: context tools.
  */
 #ifndef GATEWAY_ERRANDS_H
 #define GATEWAY_ERRANDS_H
@@ -13,7 +13,8 @@ struct errands;
 int errands_new(unsigned threads, struct errands **out, struct steno_error *err);
 /* Runs what is left first. */
 void errands_free(struct errands *e);
-/* Has `run(ctx)` done by one of the threads, in the order of the calls. False: no memory. */
+/* Lets one of the threads call `run(ctx)`. Jobs start in the order of these calls. False: no
+ * memory. */
 bool errands_put(struct errands *e, void (*run)(void *ctx), void *ctx);
 
 #endif

@@ -29,7 +29,7 @@
 
 struct exchange {
         struct exchanges *all;
-        struct exchange *next, *prev; /* in the list of those that are written */
+        struct exchange *next, *prev; /* the exchange is in the list of those being written */
         char id[EXCHANGE_ID];
         int fd;
         uint64_t answer_at; /* where the answer's body begins; 0: not yet */
@@ -280,7 +280,7 @@ static int code_of(int sys)
         return sys == -ENOSPC || sys == -EDQUOT || sys == -EFBIG ? STENO_EFULL : STENO_EIO;
 }
 
-/* What the file has so far goes to memory, and the file does not go on. */
+/* Copies what the file has so far to memory; nothing more is written to the file. */
 static int turn_to_memory(struct exchange *x)
 {
         const struct fs *fs = x->all->env->fs;
@@ -334,8 +334,9 @@ static int put(struct exchange *x, const void *p, size_t n)
         return 0;
 }
 
-/* A file that no other process takes up meanwhile. One that looks for what a killed server left may
- * have found it before it was locked: that one is theirs, and empty. */
+/* Makes a file that no other process takes over. A process that looks for files of a killed server
+ * may have found this one before it was locked. It keeps that file, which is empty, and another one
+ * is made here. */
 static int create_file(struct exchanges *all, char id[EXCHANGE_ID])
 {
         const struct fs *fs = all->env->fs;
@@ -345,7 +346,7 @@ static int create_file(struct exchanges *all, char id[EXCHANGE_ID])
                 int fd = fs->open(fs, all->dir, id, O_RDWR | O_CREAT | O_EXCL, 0600);
                 rc = fd < 0 ? fd : fs->flock(fs, fd, LOCK_EX | LOCK_NB);
                 if (rc != -EWOULDBLOCK)
-                        return fd; /* where there are no locks nobody else can have it */
+                        return fd; /* without locks, no other process can have it */
                 fs->close(fs, fd);
         }
         return rc;
@@ -389,7 +390,7 @@ int exchange_open(
         int fd = fs->open(fs, all->dir, id, O_RDWR, 0);
         if (fd < 0)
                 return error_sys(err, -fd, "opening a recorded request");
-        /* It may be over since it was opened: recorded, and removed. */
+        /* Since it was opened, it may have been recorded and removed. */
         struct stat st = {0};
         if (fs->flock(fs, fd, LOCK_EX | LOCK_NB) < 0 || fs->fstat(fs, fd, &st) < 0 ||
             st.st_nlink == 0) {
@@ -515,7 +516,7 @@ static bool split(struct exchange_parts *out)
         return true;
 }
 
-/* The lines of a file of notes. One that has no end is torn, and nothing has followed from it. */
+/* The lines of a file of notes. A line without its end is torn: nothing was done because of it. */
 static void split_notes(struct str text, struct exchange_parts *out)
 {
         const char *end;
@@ -532,7 +533,7 @@ static void split_notes(struct str text, struct exchange_parts *out)
         }
 }
 
-/* A file that is not there says nothing. */
+/* A missing file means that there are no notes. */
 static int load_notes(const struct exchange *x, struct exchange_parts *out, struct steno_error *err)
 {
         const struct fs *fs = x->all->env->fs;
@@ -544,7 +545,7 @@ static int load_notes(const struct exchange *x, struct exchange_parts *out, stru
         if (rc == -ENOENT)
                 return 0;
         if (rc)
-                return error_sys(err, -rc, "reading what a recorded request has beside it");
+                return error_sys(err, -rc, "reading the notes of a recorded request");
         split_notes(str_span(text, n), out);
         free(text);
         rc = buf_check(&out->fate, err);

@@ -1,17 +1,19 @@
 /*
- * exchange.h - one request to a model and its answer, in a file of their own while they happen.
+ * exchange.h - one request to a model and its answer, in a file of their own while they are under
+ * way.
  *
- * The request is in the file before it is sent, and each piece of the answer before it is passed
- * on: written, not synced, so that nothing that anybody saw is lost when the process is killed.
- * Files are synced in the background, at most 50 ms later. A reader takes the answer from the file,
- * so one that is slow costs no memory and is never cut off. When the exchange has become part of a
- * conversation the file is removed; what is left after a kill is taken up at the next start.
+ * The request is written to the file before it is sent, and each piece of the answer before it is
+ * passed on. They are written but not synced: a kill of the process loses nothing that anybody saw.
+ * Files are synced in the background, at most 50 ms later. Readers get the answer from the file, so
+ * a slow reader needs no memory and is never disconnected. The file is removed when the exchange
+ * has become part of a conversation. The next start records files that a kill has left behind.
  *
  *   steno-exchange 1 <bytes of the head> <bytes of the body>\n
  *   head (JSON, gateway.h) body
  *   <bytes of the answer's head>\n head (JSON) body ... to the end of the file
  *
- * What the client does not see of an exchange (rounds.h) is noted in a second file, ro_<id>.
+ * Rounds of an exchange that the client does not see (rounds.h) are noted in a second file,
+ * ro_<id>.
  */
 #ifndef GATEWAY_EXCHANGE_H
 #define GATEWAY_EXCHANGE_H
@@ -34,14 +36,14 @@ int exchanges_open(
     const struct env *env, const char *path, struct exchanges **out, struct steno_error *err);
 /* After the last exchange was closed. */
 void exchanges_close(struct exchanges *all);
-/* Those that an earlier process left, oldest first. */
+/* The exchanges that an earlier process left, oldest first. */
 int exchanges_each(struct exchanges *all, int (*each)(void *ctx, const char *id), void *ctx,
     struct steno_error *err);
 
 #define EXCHANGE_ID 40
 
-/* A new one. STENO_EFULL, STENO_EIO: the request must not be sent. With `best_effort` what cannot
- * be written is kept in memory instead, up to 64 MiB: then a kill loses it. */
+/* Makes a new exchange. STENO_EFULL, STENO_EIO: the request must not be sent. With `best_effort`,
+ * bytes that cannot be written are kept in memory instead, up to 64 MiB; a kill loses them. */
 int exchange_create(struct exchanges *all, struct str head, struct str body, bool best_effort,
     struct exchange **out, struct steno_error *err);
 /* Is it in memory alone? */
@@ -50,24 +52,24 @@ bool exchange_in_memory(const struct exchange *x);
 int exchange_open(
     struct exchanges *all, const char *id, struct exchange **out, struct steno_error *err);
 const char *exchange_id(const struct exchange *x);
-/* Closes the file; it stays. */
+/* Closes the file and keeps it. */
 void exchange_close(struct exchange *x);
-/* Closes it under another name (kept_...): it cannot become part of a conversation, and is not
- * taken up again. */
+/* Closes and renames the file (kept_...), because the exchange cannot become part of a
+ * conversation. Later starts ignore it. */
 void exchange_set_aside(struct exchange *x);
 /* Closes it for good. */
 void exchange_remove(struct exchange *x);
 
-/* The answer's head, once, before its bytes. 0 or negative. */
+/* Writes the answer's head; called once, before its bytes. Returns 0 or a negative code. */
 int exchange_answer(struct exchange *x, struct str head);
 int exchange_put(struct exchange *x, const void *p, size_t n);
-/* A line about a hidden round (rounds.h), without its line feed: in a file beside, which goes with
- * the exchange. */
+/* A line about a hidden round (rounds.h), without its line feed: in the second file, which is
+ * removed with the exchange. */
 int exchange_note(struct exchange *x, struct str line);
-/* How it ended, as JSON, in the same file: before anything of it is recorded, so that another try
- * after a kill makes the same of it. */
+/* Writes to the second file how the exchange ended, as JSON. This is done before anything is
+ * recorded, so that another attempt after a kill makes the same records. */
 int exchange_note_fate(struct exchange *x, struct str fate);
-/* How much of the answer's body there is. From any thread. */
+/* How many bytes of the answer's body have arrived. May be called on any thread. */
 uint64_t exchange_size(const struct exchange *x);
 /* Up to `n` bytes of the answer's body; 0 at its end, negative: it cannot be read. */
 ssize_t exchange_read(const struct exchange *x, uint64_t at, void *p, size_t n);
@@ -80,9 +82,9 @@ struct exchange_parts {
         struct str answer_head;
         struct str answer_body;
         struct buf notes; /* of hidden rounds, a line each; empty: none */
-        struct buf fate;  /* empty: it was not told how it ended */
+        struct buf fate;  /* empty: nobody noted how it ended */
 };
-/* STENO_ECORRUPT: it was torn before it was whole, so nothing of it had been sent. */
+/* STENO_ECORRUPT: the file ends inside the request, so the request was never sent. */
 int exchange_load(const struct exchange *x, struct exchange_parts *out, struct steno_error *err);
 void exchange_parts_release(struct exchange_parts *parts);
 

@@ -1,8 +1,8 @@
 /*
- * gaps.h - requests that were passed on and could not be recorded, counted for each owner until a
- * conversation of the same owner says so.
+ * gaps.h - counts, for each owner, the requests that were passed on but could not be recorded,
+ * until a conversation of the same owner reports them.
  *
- * The recorder's thread owns the list; nothing here locks.
+ * Only the recorder's thread uses the list, so there are no locks.
  */
 #ifndef GATEWAY_GAPS_H
 #define GATEWAY_GAPS_H
@@ -19,9 +19,9 @@ struct gap {
 
 /* One more exchange of this owner is lost; it began at `at`. Without memory it is not counted. */
 void gaps_note(struct gap **all, const char *owner, struct str at);
-/* What is counted for an owner. NULL: nothing. */
+/* The count of an owner. NULL: nothing is missing. */
 const struct gap *gaps_find(const struct gap *all, const char *owner);
-/* A conversation says it now. */
+/* A conversation has reported the count: resets it. */
 void gaps_forget(struct gap **all, const char *owner);
 void gaps_release(struct gap **all);
 

@@ -14,7 +14,7 @@
 #include "gateway/upstreams.h"
 #include "net/relay.h"
 
-/* A request that may come again. */
+/* A request that a client may repeat. */
 struct asked {
         char key[GATEWAY_ASKED + 1];
         char id[GATEWAY_ASKED];

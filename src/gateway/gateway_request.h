@@ -1,6 +1,6 @@
 /*
- * gateway_request.h - what a client's request says about itself: the session that it belongs to,
- * whose it is, and the head of its record.
+ * gateway_request.h - what the gateway learns from a client's request: its session, its owner, and
+ * the head of its record.
  */
 #ifndef GATEWAY_GATEWAY_REQUEST_H
 #define GATEWAY_GATEWAY_REQUEST_H
@@ -11,18 +11,18 @@
 #include "gateway/upstreams.h"
 #include "gateway/wire.h"
 
-/* Does the client's own key go to the endpoint? Not where that is one of Steno's tokens. */
+/* Is the client's own key sent to the endpoint? It is not if it is one of Steno's tokens. */
 bool gateway_request_has_key(const struct gateway_request *r);
-/* STENO_EINVAL: the upstream has no key, or the conversation that is named cannot be. STENO_EPROTO:
- * a token stands in the path behind the prefix. */
+/* STENO_EINVAL: the upstream has no key, or the request names a conversation id that is not valid.
+ * STENO_EPROTO: the path has a token after the prefix. */
 int gateway_request_check(
     const struct gateway_request *r, const struct upstream *up, struct steno_error *err);
 
 /* The value of a header; empty: there is none. */
 struct str gateway_request_header(const struct gateway_request *r, const char *wanted);
-/* What the client calls its session; empty: it has no name for it. */
+/* The client's own name for its session; empty: the client names none. */
 struct str gateway_request_group(const struct gateway_request *r);
-/* Whose requests are compared with each other. */
+/* The owner: only requests of the same owner are compared with each other. */
 void gateway_request_put_owner(
     struct buf *out, const struct gateway_request *r, const struct wire *wire);
 /* The head of the exchange's file (exchange.h), JSON. `wire` is NULL for a request that is passed

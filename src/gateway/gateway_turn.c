@@ -1,10 +1,10 @@
 /*
  * gateway_turn.c - one request on its way to an endpoint, and its answer on the way back.
  *
- * Two sides hold a turn: the relay's thread, which brings the answer, and the reader, who takes it
- * to the client. When both have let go, the recorder gets the exchange. Where the gateway answers
- * context tools itself (rounds.h) the first side goes to and fro between the relay and the threads
- * of the errands.
+ * Two sides hold a turn: the relay's thread, which receives the answer, and the reader, which
+ * passes it to the client. When both have released the turn, the recorder gets the exchange. Where
+ * the gateway answers context tools itself (rounds.h), the first side alternates between the
+ * relay's thread and the threads of errands.h.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,9 @@
 #include "gateway/wire.h"
 
 #define CONNECT_MS 15000
-#define GONE_MS 60000         /* An answer that nobody reads any more is read on for so long, */
+#define GONE_MS                                                                                    \
+        60000                 /* For how long the rest of an answer is read when its client has    \
+                                 left, */
 #define GONE_BYTES (64 * MIB) /* or for so many bytes. */
 #define ANSWER_HEADERS_MAX (8 * KIB) /* what a connection's memory holds beside the request */
 
@@ -38,7 +40,7 @@ struct gateway_turn {
         bool stream;           /* the answer is one */
         bool revoked;
         bool unrecorded;   /* a piece of the answer could not be written */
-        char problem[100]; /* what a later round failed with; "": nothing that is known */
+        char problem[100]; /* the error of a later round; "": not known */
         struct buf tail;   /* behind what is in the file: the end of an answer that failed */
         struct exchange *x;
         struct relay_job *job; /* under the mutex; NULL: over */
@@ -48,7 +50,7 @@ struct gateway_turn {
         bool ended;
         bool waiting; /* the reader, for more */
         bool left;    /* the reader */
-        bool gone;    /* its connection was seen to be closed */
+        bool gone;    /* its connection is known to be closed */
         uint64_t unread;
         char token_id[40];
         struct gateway_turn *next, *prev; /* under the gateway's mutex */
@@ -104,7 +106,7 @@ static void wake(struct gateway_turn *t)
 
 /* ---- the answer, on the relay's thread ---- */
 
-/* Status and headers go to the client, and `body` where it is there already. */
+/* Passes status and headers to the client, and `body` if it has arrived already. */
 static int tell_head(struct gateway_turn *t, int status, struct str headers,
     const struct headers_body *seen, struct str body)
 {
@@ -138,8 +140,8 @@ static int tell_head(struct gateway_turn *t, int status, struct str headers,
         return rc;
 }
 
-/* The answer of a round. What is a failure or cannot be read is the client's as it is, unless it
- * has begun to read another answer. */
+/* The answer of a round. A failure, or an answer that cannot be read, is passed to the client
+ * unchanged, unless the client has already begun to read another answer. */
 static int veil_head(
     struct gateway_turn *t, int status, struct str headers, struct headers_body *seen)
 {
@@ -213,8 +215,8 @@ const char *gateway_code(const struct gateway_turn *t)
         return rounds_is_unanswered(t->rounds) ? "no_answer" : "upstream_failed";
 }
 
-/* What ended it, for people. Where no answer began, they want to know who was asked: the address of
- * the endpoint without names, keys and the path. */
+/* Why it ended, for people. Where no answer began, they need the address of the endpoint: it is
+ * given without names, keys and the path. */
 static void put_why(struct gateway_turn *t, const char *why)
 {
         struct recorder_fate *fate = &t->fate;
@@ -242,8 +244,8 @@ static void finish(struct gateway_turn *t, int rc, const char *why)
         if (rc)
                 put_why(t, why);
         t->fate.known = t->problem[0] != 0;
-        /* A client that has a part of a stream is told why there is no more, in a way that its
-         * API has; what the file holds stays as it is. */
+        /* A client that has got a part of a stream gets the reason for the break as an error event
+         * of its API. The file is not changed. */
         if (t->unrecorded && t->stream && t->wire)
                 wire_put_error(
                     t->wire, "record_failed", "the answer could not be recorded", &t->tail);
@@ -287,7 +289,7 @@ static bool may_go_on(struct gateway_turn *t)
         return may;
 }
 
-/* On a thread of the errands: what stands between two rounds, or before the end. */
+/* On a thread of errands.h: the work between two rounds, or before the end. */
 static void do_round(void *ctx)
 {
         struct gateway_turn *t = ctx;
@@ -383,13 +385,14 @@ static int start_job(struct gateway_turn *t, struct steno_error *err)
             .headers = (const char *const *)t->sending.headers,
             .body = t->rounds ? rounds_body(t->rounds) : str_span(t->body, t->body_size),
             .connect_ms = CONNECT_MS};
-        /* The relay goes with the gateway's end, and gets no job behind it. */
+        /* The relay ends with the gateway, and gets no job afterwards. */
         pthread_mutex_lock(&g->mutex);
         int rc = need_relay(g, err);
         pthread_mutex_lock(&t->mutex);
         if (rc == 0)
                 rc = relay_start(g->relay, &what, &calls, t, &t->job, err);
-        /* Whoever left between two rounds could not limit a job that was not there. */
+        /* A client that left between two rounds could not limit this job, because it did not exist
+         * yet. */
         if (rc == 0 && (t->left || t->gone || t->revoked))
                 relay_limit(g->relay, t->job, t->cancel_when_gone || t->revoked ? 0 : GONE_MS);
         pthread_mutex_unlock(&t->mutex);

@@ -1,5 +1,5 @@
 /*
- * headers.h - lines "Name: value" of HTTP: what they say, and which of them are passed on.
+ * headers.h - HTTP header lines "Name: value": reading them, and choosing which are passed on.
  */
 #ifndef GATEWAY_HEADERS_H
 #define GATEWAY_HEADERS_H
@@ -27,7 +27,7 @@ void headers_each(struct str block, void (*each)(void *ctx, struct str line), vo
 struct headers_body {
         bool stream; /* server-sent events */
         bool encoded;
-        bool wrong;     /* lengths that two readers could understand differently */
+        bool wrong;     /* ambiguous lengths */
         int64_t length; /* negative: none is told */
 };
 struct headers_body headers_body_of(struct str block);

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "gateway/tables.h"
 
-#define AT_ONCE 32 /* beginnings of a history that one statement asks for */
+#define AT_ONCE 32 /* how many beginnings of a history one statement looks up */
 
 struct lineage {
         struct tables *tables;
@@ -122,7 +122,7 @@ static int ask(struct lineage *l, const char *sql, const struct steno_value *val
         return tables_run(l->tables, &st, err);
 }
 
-/* The same, where the caller is told by lineage_check() that there is no answer. */
+/* The same; a failure is reported by lineage_check(). */
 static bool find(struct lineage *l, const char *sql, const struct steno_value *values, size_t count,
     struct answer *out)
 {
@@ -141,7 +141,7 @@ static uint64_t number(const char *column)
 
 enum want {
         WANT_TIP,  /* the last message of a conversation, of this group and system */
-        WANT_OPEN, /* the end of a request that may come again, likewise */
+        WANT_OPEN, /* the end of a request that may come again, of the same group and system */
         WANT_SHARED_GROUP,
         WANT_SHARED, /* any node behind a reply */
 };
@@ -172,7 +172,7 @@ struct sought {
         const char *only; /* the conversation that it names; NULL: any */
         const struct elements_link *links;
         size_t count;
-        bool *known; /* for each link: somebody has seen the history up to there */
+        bool *known; /* for each link: the history up to there is known */
 };
 
 static int find_node(struct lineage *l, const struct sought *k, const char *chain, enum want want,
@@ -191,7 +191,7 @@ static int find_node(struct lineage *l, const struct sought *k, const char *chai
         return rc;
 }
 
-/* The longest beginning of the request that ends at such a node. */
+/* The longest beginning of the request that ends at a known node. */
 static int find_longest(struct lineage *l, const struct sought *k, enum want want,
     struct lineage_place *out, bool *found, struct steno_error *err)
 {
@@ -203,8 +203,8 @@ static int find_longest(struct lineage *l, const struct sought *k, enum want wan
                         break;
                 if (!k->known[i - 1])
                         continue;
-                /* A message that says nothing leaves the chain as it is: its end is that of the
-                 * one before it, too. */
+                /* A message without content leaves the chain unchanged, so its chain is the same as
+                 * that of the message before it. */
                 if (i < count && strcmp(links[i].chain, links[i - 1].chain) == 0)
                         continue;
                 int rc = find_node(l, k, links[i - 1].chain, want, out, found, err);
@@ -221,8 +221,8 @@ static int find_longest(struct lineage *l, const struct sought *k, enum want wan
         return 0;
 }
 
-/* Which beginnings of the request anybody has seen. Most are new, so one statement asks for many of
- * them before the finer questions are put. */
+/* Finds which beginnings of the request are known. Most are new, so one statement looks up many of
+ * them before the detailed queries. */
 static int mark_known(void *ctx, const struct steno_value *columns, size_t count)
 {
         const struct sought *k = ctx;
@@ -301,8 +301,8 @@ int lineage_find(struct lineage *l, const struct lineage_who *who, const char *o
                 struct lineage_place p = {.kind = order[i].kind};
                 bool found = false;
                 rc = find_longest(l, &k, order[i].want, &p, &found, err);
-                /* A request comes again only as it was, or with finished items of the failed
-                 * reply, which are a tip. */
+                /* A repeated request is the same as before, or also has finished items of the
+                 * failed reply, which are a tip. */
                 bool fits = found && (p.kind != LINEAGE_AGAIN || p.from == count);
                 if (fits && (best.kind == LINEAGE_NEW || p.from > best.from))
                         best = p;

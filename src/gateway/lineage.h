@@ -1,11 +1,12 @@
 /*
- * lineage.h - which conversation a request belongs to, where clients name none.
+ * lineage.h - finds the conversation that a request belongs to when the client names none.
  *
- * Most clients send their whole history with every request and no name for it. So each message that
- * the gateway stored has a node here: who sent it, the chain after it (elements.h), and where it
- * stands. A request continues the conversation whose whole history it begins with; it is another
- * attempt where the last one failed; it is a fork where it shares at least one reply; else it is
- * new. The tables (tables.h) can be deleted, and then running conversations are begun anew.
+ * Most clients send their whole history with every request, but no id for it. So each message that
+ * the gateway stored has a node here: its owner, the chain after it (elements.h), and its place. A
+ * request whose beginning is the whole history of a conversation continues that conversation. It is
+ * another attempt if the last attempt failed. It becomes a fork if it shares a beginning with at
+ * least one reply. Otherwise it begins a new conversation. The tables (tables.h) can be deleted;
+ * then the next request of each client begins a new conversation.
  */
 #ifndef GATEWAY_LINEAGE_H
 #define GATEWAY_LINEAGE_H
@@ -25,13 +26,14 @@ int lineage_open(
     struct steno_store *store, const char *path, struct lineage **out, struct steno_error *err);
 void lineage_close(struct lineage *l);
 
-/* All changes of one exchange are one transaction, and one at a time of an owner. */
+/* All changes of one exchange are one transaction. Transactions of the same owner run one after the
+ * other. */
 int lineage_begin(struct lineage *l, const char *owner, struct steno_error *err);
 int lineage_commit(struct lineage *l, struct steno_error *err);
 void lineage_rollback(struct lineage *l);
 
-/* The questions below that are answered with a bool cannot tell that there was no answer: STENO_EIO
- * where there was none since lineage_trust(). */
+/* The functions below that return a bool cannot report that the database failed. Returns STENO_EIO
+ * if a query has failed since lineage_trust(). */
 int lineage_check(const struct lineage *l, struct steno_error *err);
 void lineage_trust(struct lineage *l);
 
@@ -43,9 +45,9 @@ struct lineage_who {
 };
 
 enum lineage_kind {
-        LINEAGE_NEW,      /* of a history that nobody has seen */
+        LINEAGE_NEW,      /* the request has a new history */
         LINEAGE_CONTINUE, /* behind the last message of `conv` */
-        LINEAGE_AGAIN,    /* another attempt: `conv` has the request already, up to `seq` */
+        LINEAGE_AGAIN,    /* another attempt: `conv` already has the request, up to `seq` */
         LINEAGE_FORK,     /* `conv` shares the history up to `seq` */
 };
 
@@ -54,8 +56,9 @@ struct lineage_place {
         char conv[LINEAGE_CONV];
         uint64_t seq;
         int64_t node;
-        size_t from;                       /* messages of the request before this one are stored */
-        char compacted_from[LINEAGE_CONV]; /* the session's, which went on with a new history */
+        size_t from;                       /* the messages before this one are already stored */
+        char compacted_from[LINEAGE_CONV]; /* the session's conversation, which continued with a new
+                                              history */
 };
 
 /* `only`: of this conversation, by name; NULL: of any. */
@@ -67,18 +70,18 @@ struct lineage_node {
         const char *conv;
         uint64_t seq;
         const char *chain;
-        bool replied; /* it or something before it is a reply that was recorded */
+        bool replied; /* this message or one before it is a recorded reply */
         bool tip;     /* the last of its conversation */
-        bool open;    /* the end of a request whose reply failed: it may come again */
+        bool open;    /* the end of a request whose reply failed: the request may come again */
 };
 
 int lineage_add(struct lineage *l, const struct lineage_who *who, const struct lineage_node *node,
     struct steno_error *err);
-/* A conversation of this name is made, so what is known of an earlier one is not true of it. */
+/* A new conversation has this id: forgets what is known about an earlier one. */
 int lineage_forget(struct lineage *l, const char *owner, const char *conv, struct steno_error *err);
-/* The conversation goes on: it has no tip, and no request of it may come again. */
+/* The conversation continues: removes its tip, and its requests that could have come again. */
 int lineage_continued(struct lineage *l, const char *conv, struct steno_error *err);
-/* A request was answered after all, or failed again. */
+/* A repeated request was answered this time, or failed again. */
 int lineage_set_open(struct lineage *l, int64_t node, bool open, struct steno_error *err);
 
 /* An answer or an item of one, by the id that the endpoint gave it. */
@@ -90,12 +93,12 @@ bool lineage_find_id(struct lineage *l, const char *owner, struct str id,
 /* Is this chain the end of that conversation? */
 bool lineage_is_tip(struct lineage *l, const char *conv, const char *chain);
 
-/* Where a history that ends with this chain stands, whoever stored it. */
+/* Finds the place of a history that ends with this chain, whichever exchange stored it. */
 bool lineage_find_chain(struct lineage *l, const char *owner, const char *chain,
     char conv[LINEAGE_CONV], uint64_t *seq);
 
-/* Has what stands beside the messages (prompt, tools, parameters) changed since the last request
- * of this conversation? Remembers it. */
+/* Have the prompt, tools and parameters changed since the last request of this conversation?
+ * Remembers them. */
 int lineage_changed(
     struct lineage *l, const char *conv, const char *digest, bool *is, struct steno_error *err);
 

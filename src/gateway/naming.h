@@ -1,8 +1,8 @@
 /*
- * naming.h - what the body of a request says about the session that it belongs to.
+ * naming.h - what the body of a request says about its session.
  *
- * Headers are read when the request comes (gateway.c); this is the rest, which needs the body and
- * is read beside the relay.
+ * Headers are read when the request arrives (gateway.c). The functions here need the whole body,
+ * and run outside of the relay's thread.
  */
 #ifndef GATEWAY_NAMING_H
 #define GATEWAY_NAMING_H
@@ -13,14 +13,15 @@
 #include "base/json.h"
 #include "base/str.h"
 
-/* The session that metadata.user_id holds, as Claude Code names it there. Nothing is put where it
- * holds none: other values name a person, and all sessions of a person share them. */
+/* The session that metadata.user_id holds, as Claude Code names it there. Puts nothing if there is
+ * none: other values name a person, and all sessions of that person share them. */
 void naming_put_session(const struct json *request, struct buf *out);
 
-/* A request beside the talk: its input asks for a compaction. `list` is the input's items. */
+/* Does the input ask for a compaction? Such a request is not part of the conversation. `list` has
+ * the items of the input. */
 bool naming_is_side(const struct json *list);
 
-/* The answer that this request goes on behind, by its id: previous_response_id or
+/* The id of the answer that this request continues: previous_response_id or
  * thread.previous_message_id. Empty: none. */
 struct str naming_previous(const struct json *request);
 

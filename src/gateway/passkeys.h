@@ -1,9 +1,10 @@
 /*
  * passkeys.h - finds Steno's own tokens in what is about to be sent to an endpoint.
  *
- * A token opens a whole project, so it must reach no endpoint, wherever a client has put it: a
- * client's base URL and its key may both be one. It is found as it stands, behind percent escapes,
- * and in base64 (Authorization: Basic). Bodies are not searched: they are passed on as they are.
+ * A token gives access to a whole project, so no endpoint may get one, wherever a client has put
+ * it: both its base URL and its key may contain a token. Tokens are found in plain text, behind
+ * percent escapes, and in base64 (Authorization: Basic). Bodies are not searched: they are passed
+ * on as they are.
  */
 #ifndef GATEWAY_PASSKEYS_H
 #define GATEWAY_PASSKEYS_H

@@ -36,8 +36,8 @@ struct recorder {
         uint64_t failed;
 };
 
-/* A database that fails over is away for some seconds, and what was stored of an exchange until
- * then is found again by its keys. */
+/* A database that fails over is unavailable for some seconds. The records of an exchange that were
+ * stored before that are found again by their keys. */
 static int store(
     struct recorder *r, struct task *t, struct recording_outcome *outcome, struct steno_error *err)
 {
@@ -58,7 +58,7 @@ static void work(struct recorder *r, struct task *t)
         struct recording_outcome outcome = {0};
         int rc = store(r, t, &outcome, &err);
         bool done = rc == 0 || outcome.torn;
-        /* What is wrong with it will not be right at the next start. */
+        /* The next start could not record it either. */
         bool never = rc == STENO_ELIMIT || rc == STENO_EPROTO || rc == STENO_EINVAL;
         bool lost = exchange_in_memory(t->x);
         if (!done)

@@ -49,8 +49,8 @@ int recording_note_node(struct recording *k, bool tip, bool open, struct steno_e
         return k->chain[0] ? lineage_add(k->to->lineage, &k->who, &node, err) : 0;
 }
 
-/* A message that no model is shown. It has a key of its own, because after a kill nobody knows of
- * the gap, and the others must have the keys that they had. */
+/* A message that no model is shown. It has a key of its own: after a kill the gap is not known any
+ * more, and the other records must keep their keys. */
 static int store_gap(struct recording *k, struct steno_error *err)
 {
         const struct gap *gap = gaps_find(k->to->gaps, k->owner);
@@ -197,8 +197,9 @@ static bool read_fate(struct str text, struct recorder_fate *f)
         return good;
 }
 
-/* What an earlier try knew of the exchange counts. The first one writes it down before it appends
- * anything: whoever comes after a kill could not know it, and would make other records of it. */
+/* The first attempt writes down what it knows about the exchange before it appends anything, and
+ * later attempts use this. After a kill they could not know it themselves, and would make other
+ * records. */
 static int agree_on_fate(
     struct recording *k, struct exchange *x, struct recorder_fate *first, struct steno_error *err)
 {
@@ -213,7 +214,7 @@ static int agree_on_fate(
         put_fate(&text, k->fate);
         int rc = buf_check(&text, err);
         if (rc == 0 && (rc = exchange_note_fate(x, buf_str(&text))) != 0)
-                error_set(err, rc, "how a request ended could not be written down");
+                error_set(err, rc, "cannot write down how a request ended");
         buf_release(&text);
         return rc;
 }

@@ -75,7 +75,7 @@ bool recording_name_theirs(const struct recording *k, struct buf *out);
 int recording_find_place(struct recording *k, struct steno_error *err);
 /* Opens, makes or forks the conversation of k->place. */
 int recording_open_conv(struct recording *k, struct steno_error *err);
-/* What an earlier attempt left of a reply stays in the record and leaves the views. */
+/* Removes the rest of an earlier attempt at the reply from the views; the record keeps it. */
 int recording_supersede(struct recording *k, struct steno_error *err);
 
 /* The record in which another exchange brought this reply along. */
@@ -84,10 +84,10 @@ struct recording_brought {
         char at[TIME_TEXT];
 };
 /*
- * A client goes on as soon as it has read the last event, so its next request may be over, and
- * recorded, before this one is. Then that request has brought this reply with it, since this one
- * began, and what is left to say is whose answer it was. Else it would become a fork that nobody
- * made.
+ * A client continues as soon as it has read the last event, so its next request may end, and be
+ * recorded, before this one. Then that request has already brought this reply into the
+ * conversation, and only the facts about the reply are still missing. Without this check the reply
+ * would become a fork that nobody made.
  */
 bool recording_came_late(struct recording *k, struct recording_brought *b);
 
@@ -115,7 +115,7 @@ int recording_store_rounds(struct recording *k, char id[LINEAGE_CONV], struct st
 /* Appends the messages of the answer; the last one's id is left in `id`. */
 int recording_store_reply(
     struct recording *k, bool whole, char id[LINEAGE_CONV], struct steno_error *err);
-/* The name under which a reply is known that its own exchange has told of. */
+/* The name under which a reply is known that its own exchange has recorded. */
 void recording_name_told(const char *chain, char out[ELEMENTS_CHAIN + 8]);
 /* The reply is stored: by its id, and as one that was told by its own exchange. */
 int recording_note_reply(struct recording *k, struct steno_error *err);
@@ -133,8 +133,8 @@ void recording_name_choice(const char *conv, const char *chain, struct buf *out)
 
 /* ---- what is not a reply (recording_failure.c) ---- */
 
-/* What the messages do not say of an answer: a message that no model is shown says why, and has the
- * bytes. Its id is left in `id` where the answer has no other message. */
+/* Records the parts of an answer that its messages do not have: in a message that no model is
+ * shown, with the reason and the bytes. `id` gets its id where the answer has no other message. */
 int recording_store_odd(struct recording *k, char id[LINEAGE_CONV], struct steno_error *err);
 /* An answer that did not come to its end, or is an error. */
 int recording_store_failure(struct recording *k, char id[LINEAGE_CONV], struct steno_error *err);

@@ -15,9 +15,9 @@
 
 /* ---- finding it ---- */
 
-/* Does the request go on with another choice than the one that the conversation has as its reply?
- * Then that one leaves the views, or stays where it is when the conversation went on with it, and
- * the request brings the other. */
+/* Does the request continue with another choice than the one that is the conversation's reply? Then
+ * that reply leaves the views (it stays if the conversation continued with it), and the request
+ * brings the other choice. */
 static void find_choice(struct recording *k)
 {
         struct lineage_place *p = &k->place;
@@ -48,7 +48,7 @@ int recording_find_place(struct recording *k, struct steno_error *err)
         int rc = lineage_find(k->to->lineage, &k->who, only, k->links, k->count, &k->place, err);
         if (rc == 0)
                 find_choice(k);
-        /* What was not seen before goes on where the request says. */
+        /* A history that was not seen before continues where the request says. */
         if (rc == 0 && k->base[0] && k->place.kind == LINEAGE_NEW)
                 k->place = k->behind;
         if (rc == 0 && only && k->place.kind == LINEAGE_FORK)
@@ -58,9 +58,9 @@ int recording_find_place(struct recording *k, struct steno_error *err)
 
 /* ---- opening it ---- */
 
-/* What the person asked: the last words of a user in the first request. Agents put the surroundings
- * before them, and where the first request is one in the middle of a talk, results of tools stand
- * behind them, which have the role of the user in three of the wires. */
+/* What the person asked: the last text of a user in the first request. Agents put information about
+ * the environment before it. If the first request comes from the middle of a conversation, results
+ * of tools follow it, which have the role of the user in three of the APIs. */
 static void put_title(const struct recording *k, struct jsonw *w)
 {
         const struct json *j = &k->list;
@@ -148,7 +148,8 @@ static int fork_conv(struct recording *k, const char *id, struct steno_error *er
         steno_conv_close(from);
         if (rc == STENO_ECONFLICT)
                 rc = steno_conv_open(k->to->store, k->project, id, &k->conv, err);
-        if (rc == 0) { /* it may belong to another session than what it was made of */
+        if (rc == 0) { /* it may belong to another session than the conversation that it was forked
+                          from */
                 struct buf meta;
                 buf_init(&meta, 64 * KIB);
                 put_meta(k, &meta, false);

@@ -1,8 +1,8 @@
 /*
  * sending.h - a client's request as it goes out to the endpoint: method, URL and headers.
  *
- * The client's headers go out as they came, without those of its connection and our own. The key
- * that is configured takes the place of the token with which the client came to us.
+ * The client's headers are sent as they came, except those of its connection and Steno's own. The
+ * configured key replaces the token that the client sent.
  */
 #ifndef GATEWAY_SENDING_H
 #define GATEWAY_SENDING_H
@@ -20,7 +20,7 @@ struct sending {
         bool failed;
 };
 
-/* `s` is zeroed before, and released after a failure too. */
+/* The caller zeroes `s` before, and releases it afterwards, also after a failure. */
 int sending_make(struct sending *s, const struct upstream *up, const struct gateway_request *r,
     struct steno_error *err);
 void sending_release(struct sending *s);

@@ -247,7 +247,8 @@ struct place {
         size_t at;
 };
 
-/* The messages from `first` to `last` are a reply as the client saw it: puts what it was. */
+/* The messages from `first` to `last` are a reply as the client saw it: puts the original reply in
+ * their place. */
 static void put_seam(
     struct making *m, json_ref first, json_ref last, json_ref next, const struct seam *seam)
 {
@@ -547,8 +548,8 @@ static bool is_own_tool(const struct json *j, json_ref tool)
                owncalls_is_name(j, json_get(j, json_get(j, tool, "function"), "name"));
 }
 
-/* Ours stand behind the client's, which has at least one: everything from the first of ours to the
- * bracket goes, with the comma before it. */
+/* Our tools come after the client's, which has at least one: everything from the first of ours to
+ * the bracket is removed, with the comma before it. */
 static void remove_own(const struct json *j, json_ref tools, struct json_edits *edits)
 {
         struct str all = json_raw(j, tools), before = {0};

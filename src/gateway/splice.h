@@ -1,14 +1,14 @@
 /*
- * splice.h - what of a client's request reaches the model, where large results are replaced by
- * stubs and the context tools are offered.
+ * splice.h - makes the request that the model gets: large results are replaced by stubs, and the
+ * context tools are offered.
  *
- * The client's bytes stay as they are; strings are spliced into them. What is spliced in depends on
- * the history alone, so the prompt of each request begins with the one before it.
+ * The client's bytes stay as they are; strings are spliced into them. The insertions depend only on
+ * the history, so the prompt of each request begins with the previous prompt.
  *
  * - A result over the limits becomes a stub (steno_stubs).
- * - The context tools stand behind the client's own. They are left out where it has none, where it
- *   chooses one or none itself, where it wants several answers, and where a name is taken.
- * - Hidden calls and results of earlier turns stand where they were (seams.h).
+ * - The context tools stand behind the client's own. They are left out if the request has no tools,
+ *   chooses one tool or none, asks for several answers, or has a tool of the same name.
+ * - Hidden calls and results of earlier turns are put back at their places (seams.h).
  */
 #ifndef GATEWAY_SPLICE_H
 #define GATEWAY_SPLICE_H
@@ -39,12 +39,13 @@ struct splice {
 void splice_init(struct splice *p);
 void splice_release(struct splice *p);
 
-/* A request that is not understood is sent as it is. */
+/* A request that the gateway does not understand is sent unchanged. */
 int splice_make(struct splice *p, const struct splice_options *opt, struct str request,
     struct steno_error *err);
 /* The next round's: with further messages (JSON with commas between) behind the others. */
 int splice_go_on(struct splice *p, struct str messages, struct steno_error *err);
-/* Takes the context tools out again: the next round is the last, and must end in an answer. */
+/* Removes the context tools again, so that the next round is the last one and the model has to
+ * answer. */
 int splice_withdraw(struct splice *p, const struct wire *wire, struct steno_error *err);
 
 #endif

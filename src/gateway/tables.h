@@ -29,12 +29,12 @@ int tables_open(const struct tables_options *opt, struct tables **out, struct st
 /* NULL does nothing. */
 void tables_close(struct tables *t);
 
-/* One transaction at a time of all that name the same lock. */
+/* Transactions with the same lock run one after the other. */
 int tables_begin(struct tables *t, const char *lock, struct steno_error *err);
 int tables_commit(struct tables *t, struct steno_error *err);
 void tables_rollback(struct tables *t);
 
-/* Something that rows are found by. It may be longer than an index of PostgreSQL can hold. */
+/* A key for finding rows. It may be longer than an index of PostgreSQL allows. */
 struct steno_value tables_key(struct str key);
 struct steno_value tables_text(struct str text);
 struct steno_value tables_number(uint64_t n);

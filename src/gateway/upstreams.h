@@ -25,19 +25,18 @@ struct upstream {
         const char *key_header; /* what stands before the key */
         char *url;              /* what the prefix stands for */
         char *key;              /* NULL: none is configured */
-        bool stubs;             /* large results reach the model as stubs */
+        bool stubs;             /* the model gets large results as stubs */
         bool tools;             /* and it has the context tools */
         bool cancel_when_gone;
-        bool best_effort; /* what cannot be recorded is passed on */
+        bool best_effort; /* requests that cannot be recorded are passed on */
 };
 
 struct upstreams {
         struct upstream list[UPSTREAMS_COUNT];
 };
 
-/* `text` is the configuration, a JSON object or NULL. `env` has the variables that "env:NAME"
- * means. STENO_EINVAL: the text says something that is not understood. To be released after a
- * failure too. */
+/* `text` is the configuration, a JSON object or NULL. `env` has the variables for "env:NAME".
+ * STENO_EINVAL: the configuration is wrong. The caller releases `u` also after a failure. */
 int upstreams_configure(
     struct upstreams *u, const char *text, const char *const *env, struct steno_error *err);
 void upstreams_release(struct upstreams *u);

@@ -1,10 +1,11 @@
 /*
- * veil.h - one answer as the app sees it, while the endpoint gives several.
+ * veil.h - joins several answers of the endpoint into the one answer that the app sees.
  *
- * The model may call context tools, which the gateway answers (rounds.h); the app sees none of
- * that. It gets one answer: the first one's id, time and model, one start, the words and calls of
- * all rounds that are the app's, numbered without gaps, usage summed, and the last round's end.
- * Words pass as they come; a call is held until its name is known.
+ * The gateway answers the model's calls of context tools (rounds.h), and the app sees none of this.
+ * The app's answer has the id, time and model of the first round, one start, the text of all
+ * rounds, the calls of the app's own tools, numbered without gaps, the sum of the usage, and the
+ * end of the last round. Text is passed on as it arrives; a call is held back until its name is
+ * known.
  *
  *   veil_begin(v, stream, last);
  *   veil_feed(v, p, n, &out); ...        what the app may have by now
@@ -27,23 +28,23 @@ struct veil;
 struct veil *veil_new(const struct wire *wire);
 void veil_free(struct veil *v);
 
-/* The next round begins. `last`: it ends the turn whatever it calls. */
+/* Begins the next round. `last`: this round ends the turn, whatever it calls. */
 void veil_begin(struct veil *v, bool stream, bool last);
 /* 0, STENO_ENOMEM or STENO_ELIMIT. */
 int veil_feed(struct veil *v, const char *p, size_t n, struct buf *out);
 int veil_end(struct veil *v, struct buf *out);
 
-/* Does the app see anything else than what came? Only then is there a rest. */
+/* Does the app's answer differ from the endpoint's? Only then there is a rest. */
 bool veil_hides(const struct veil *v);
-/* The round is whole, and calls context tools and nothing else. */
+/* The round is complete, and calls only context tools. */
 bool veil_goes_on(const struct veil *v);
-/* The round is whole and calls context tools and nothing else, but the turn ends with it. */
+/* The round is complete and calls only context tools, but it ends the turn. */
 bool veil_is_called_in_vain(const struct veil *v);
 /* The round came to its end. */
 bool veil_is_whole(const struct veil *v);
 /* The round's answer as it came. */
 struct str veil_raw(const struct veil *v);
-/* The end of what the app sees; of an answer that is not a stream, all of it. */
+/* Gives the end of the app's answer; if the answer is not a stream, the whole answer. */
 int veil_rest(struct veil *v, struct buf *out);
 
 #endif

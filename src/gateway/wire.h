@@ -1,8 +1,8 @@
 /*
- * wire.h - what the gateway understands of a request and of its answer: the four APIs, a row each.
+ * wire.h - reads requests and answers of the four APIs, one row for each.
  *
- * Everything is passed on whether it is understood or not; this only says what becomes part of a
- * conversation. Nothing here writes or sends.
+ * Everything is passed on, whether the gateway understands it or not; the rows only decide what
+ * becomes part of a conversation. Nothing here writes or sends.
  */
 #ifndef GATEWAY_WIRE_H
 #define GATEWAY_WIRE_H
@@ -19,8 +19,8 @@ struct wire_answer;
 
 /*
  * Answers are read to be recorded: calls keep their ids, members their spelling, and one event that
- * cannot be read does not cost the others. What the messages do not say of an answer is told in
- * `odd`, and who records it then keeps the bytes as well.
+ * cannot be read does not cost the others. `odd` says what the messages leave out of an answer; the
+ * recorder then keeps the answer's bytes as well.
  */
 struct wire {
         const char *name;   /* "chat", "responses", "anthropic", "gemini" */
@@ -33,17 +33,18 @@ struct wire {
 
 /* An answer as it is stored. */
 struct wire_answer {
-        bool answered; /* in: its calls are answered here, so one without a usable id gets one */
+        bool answered; /* in: the gateway answers its calls, so a call without a usable id gets
+                          one */
         struct buf messages; /* a JSON array in the wire's format; empty where nothing came */
         size_t count;
         /* Further choices, with commas between: as they came, or of a stream with the members that
          * they would have had. Their messages are in the member `message`, or `content`. */
         struct buf others;
         size_t other_count;
-        struct buf odd;  /* sentences, with "; " between; "": the messages say it all */
+        struct buf odd;  /* sentences with "; " between; "": the messages leave nothing out */
         bool complete;   /* the answer came to its end */
-        bool ended;      /* and no client waits for more: a stream had its last event */
-        struct buf text; /* what had come of the words, decoded, for one that did not */
+        bool ended;      /* and the client knows it: a stream had its last event */
+        struct buf text; /* for an answer that did not: the text that had arrived, decoded */
         char finish[40];
         struct buf usage; /* the endpoint's object; may be empty */
         struct buf model;
@@ -54,8 +55,8 @@ struct wire_answer {
 /* The API of a request below an upstream's prefix ("openai", "anthropic", "gemini"); NULL: it is
  * passed on and not understood. `path` is what stands behind the prefix, with its slash. */
 const struct wire *wire_of(const char *upstream, const char *method, struct str path);
-/* Is this answer a stream? What it looks like counts, because clients that asked for one do not
- * look at its type; `told` where it looks like neither. */
+/* Is this answer a stream? Its content decides, because clients that asked for a stream ignore the
+ * content type; `told` decides if the content shows neither. */
 bool wire_is_stream(struct str body, bool told);
 /* One by its name, from a recorded head; NULL: none. */
 const struct wire *wire_named(const char *name);

@@ -1,9 +1,9 @@
 /*
  * wire_core.h - what the four readers of answers share (wire.h).
  *
- * A reader walks over the answer twice: once with a struct wire_walk, which notes ids, usage,
- * choices and everything that is odd, and once to put the message together, by a provider's own
- * reader or by collecting.
+ * A reader goes through the answer twice: once with a struct wire_walk, which notes ids, usage,
+ * choices and everything odd, and once to build the message, with a provider's own reader or by
+ * collecting pieces.
  */
 #ifndef GATEWAY_WIRE_CORE_H
 #define GATEWAY_WIRE_CORE_H
@@ -37,7 +37,7 @@ struct wire_walk {
 };
 int wire_walk_answer(struct wire_walk *w, struct str body, bool stream);
 
-/* A string member, where it has one and none was told before. */
+/* Takes a string member, unless one was found before. */
 void wire_take_string(const struct json *j, json_ref obj, const char *key, struct buf *out);
 void wire_take_word(const struct json *j, json_ref r, char *out, size_t size);
 /* The endpoint's words for an error: its message, or all of it. */
@@ -53,11 +53,12 @@ void wire_check_role(
 
 /* ---- replies (wire_reply.c) ---- */
 
-/* A message as it stands, but with this role, without which it could not be stored. */
+/* The unchanged message, except that it gets this role, because a message without a legal role
+ * cannot be stored. */
 void wire_put_with_role(const struct json *j, json_ref message, const char *role, struct buf *out);
 /* The message of a whole answer, as it came, in place of what the reader made of it. */
 int wire_take_verbatim(struct wire_answer *out, const struct buf *message);
-/* Nothing in the answer could be a reply: it is not complete then. `what` is missing. */
+/* Nothing in the answer can be a reply, so it counts as incomplete. `what` is missing. */
 void wire_refuse_nothing(struct wire_answer *out, const char *what);
 /* One choice of an answer, put together by the provider's own reader. `finish` (may be NULL) gets
  * the endpoint's word for its end. */
