@@ -3,9 +3,9 @@
  *
  *   client  <-- stdin, stdout -->  acp_run  <-- pipes -->  agent
  *
- * ACP is JSON-RPC, one message a line, in both directions. What one side says goes to the other as
- * it came, byte for byte and in order, also what is not ACP and what is not JSON. There are four
- * exceptions, and in each only the value that is named here changes:
+ * ACP is JSON-RPC, one message a line, in both directions. Everything that one side sends goes to
+ * the other byte for byte and in order, also lines that are not ACP or not JSON. There are four
+ * exceptions, and in each of them only the value named here changes:
  *
  *   session/new, load,    Steno's MCP server is added to `mcpServers`, so that the agent can read
  *   resume, fork          its own record back
@@ -29,16 +29,16 @@
  *   A line is in the journal (written, not synced) before it is passed on. The scribe reads the
  *   journal and appends to conversations; each append has a key made of the journal's name and a
  *   number, so that reading a journal again from its beginning stores nothing twice. A journal is
- *   removed when all of it is recorded. One that a killed recorder left is taken up by the next
- *   acp_run or acp_recover on the store.
+ *   removed when all of it is recorded. The next acp_run or acp_recover on the store records a
+ *   journal that a killed recorder has left.
  *
  *
  * WHAT IS RECORDED
  *
  *   A session is a conversation. A prompt is a user message; chunks of text and thoughts are joined
- *   to the message that they are pieces of; a tool call is a call, and its end the result. All else
- *   (permissions and their answers, plans, modes, files that were read or written, requests that
- *   are not known here) is kept whole as a message that no model is shown, with partType "acp".
+ *   to the message that they are pieces of; a tool call is a call, and its end is the result.
+ *   Everything else (permissions and their answers, plans, modes, files that were read or written,
+ *   unknown requests) is kept completely, in a message that no model is shown, with partType "acp".
  */
 #ifndef ACP_ACP_H
 #define ACP_ACP_H
@@ -54,11 +54,11 @@ struct acp_options {
         const char *project;
         const char
             *program;    /* the absolute path of steno, for the MCP server; NULL: none is added */
-        const char *url; /* of the store, as the MCP server is to open it */
+        const char *url; /* the URL of the store, for the MCP server */
         char **argv;     /* the agent, NULL-terminated */
         int in, out;     /* of the client */
         bool (*stopped)(void); /* asked now and then: is it to end? */
-        /* A sentence for a person; on any thread. */
+        /* Receives a sentence for a person; called on any thread. */
         void (*warn)(void *ctx, const char *text);
         void *warn_ctx;
 };
@@ -71,9 +71,9 @@ struct acp_result {
 
 /*
  * Runs the agent until it ends. When the client closes its end, the agent's standard input is
- * closed and it has time to end. STENO_ENOTFOUND, STENO_EDENIED: the agent cannot be started.
- * STENO_EFULL, STENO_EIO: a line could not be written to the journal, and nothing more was passed
- * on.
+ * closed and the agent gets time to exit. STENO_ENOTFOUND, STENO_EDENIED: the agent cannot be
+ * started. STENO_EFULL, STENO_EIO: a line could not be written to the journal, and nothing more was
+ * passed on.
  */
 int acp_run(const struct acp_options *opt, struct acp_result *out, struct steno_error *err);
 

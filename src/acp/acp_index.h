@@ -1,8 +1,7 @@
 /*
- * acp_index.h - finds calls and terminals by their names, however many a session has. Private to
- * acp.
+ * acp_index.h - finds calls and terminals by id, however many a session has.
  *
- * The nodes are members of what is found, so that adding one cannot fail.
+ * Private to acp. The nodes are members of the structs that are found, so adding one cannot fail.
  */
 #ifndef ACP_ACP_INDEX_H
 #define ACP_ACP_INDEX_H

@@ -45,7 +45,7 @@ static int open_folder(
         *dir = fs_open_dir(fs, root, "acp", create);
         fs->close(fs, root);
         if (*dir == -ENOENT && !create)
-                return error_set(err, STENO_ENOTFOUND, "nothing was left to be recorded");
+                return error_set(err, STENO_ENOTFOUND, "the store has no journals of a recorder");
         return *dir < 0 ? error_sys(err, -*dir, "opening the recorder's folder") : 0;
 }
 

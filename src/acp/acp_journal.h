@@ -1,12 +1,12 @@
 /*
- * acp_journal.h - the lines that passed, in the order in which they did, in a file.
+ * acp_journal.h - a file with the lines that were passed on, in their order.
  *
  *   acp/acp_<ULID>   steno-acp 1 <project>\n
  *                    <kind> <milliseconds since 1970> <bytes>\n<bytes>\n
  *                    ...
  *
- * The kinds are enum acp_kind. A frame that is torn at the end was not passed on and does not
- * count. Whoever writes a journal, or records one that was left, holds a lock on it.
+ * The kinds are enum acp_kind. A frame that is torn at the end was not passed on and is ignored. A
+ * process that writes a journal, or records one that was left, holds a lock on it.
  */
 #ifndef ACP_ACP_JOURNAL_H
 #define ACP_ACP_JOURNAL_H
@@ -20,7 +20,9 @@
 #include "steno.h"
 
 #define ACP_NAME 40
-#define ACP_LINE_MAX (512 * MIB) /* a line with more is passed on in pieces, and only noted */
+#define ACP_LINE_MAX                                                                               \
+        (512 * MIB) /* a longer line is passed on in pieces, and the journal has only              \
+                       its beginning */
 
 enum acp_kind {
         ACP_CLIENT = '>', /* a line of the client, as it came */
@@ -41,8 +43,8 @@ struct acp_frame {
 /* A new one, locked. */
 int acp_journal_create(const struct env *env, const char *path, const char *project,
     struct acp_journal **out, struct steno_error *err);
-/* One that is there. STENO_ECONFLICT: somebody is at it; STENO_ENOTFOUND: it is gone;
- * STENO_ECORRUPT: it is not a journal. */
+/* Opens an existing journal. STENO_ECONFLICT: another process uses it; STENO_ENOTFOUND: it does not
+ * exist; STENO_ECORRUPT: it is not a journal. */
 int acp_journal_open(const struct env *env, const char *path, const char *name,
     struct acp_journal **out, struct steno_error *err);
 /* The names of all that are there, oldest first, NULL-terminated; freed with
@@ -54,7 +56,8 @@ void acp_journal_names_free(char **names);
 const char *acp_journal_name(const struct acp_journal *j);
 const char *acp_journal_project(const struct acp_journal *j);
 
-/* By one thread. 0, STENO_EFULL or STENO_EIO: then the line must not be passed on. */
+/* Adds a line; called by one thread. After STENO_EFULL or STENO_EIO the line must not be passed
+ * on. */
 int acp_journal_put(
     struct acp_journal *j, enum acp_kind kind, struct str bytes, struct steno_error *err);
 /* Nothing more will be written. */
@@ -69,7 +72,7 @@ int acp_journal_next(struct acp_journal *j, struct acp_frame *out, struct steno_
 /* Gives it another name (kept_...): something in it cannot be recorded, and it is not read again.
  */
 void acp_journal_set_aside(struct acp_journal *j);
-/* Closes it; the file stays, or goes for good. */
+/* Closes the journal; the file stays, or is removed. */
 void acp_journal_close(struct acp_journal *j, bool remove);
 
 #endif

@@ -7,8 +7,8 @@
  *   acp_result.c    the outputs of both
  *   acp_replay.c    what is told again
  *
- * Messages and results leave a session as items. An item is appended at once, or, while the agent
- * tells an old session again, kept until it is known whether it is stored already.
+ * Messages and results leave a session as items. An item is appended at once. While the agent
+ * replays an old session, an item is held back until it is known whether it is already stored.
  */
 #ifndef ACP_ACP_RECORD_H
 #define ACP_ACP_RECORD_H
@@ -26,7 +26,7 @@
 
 /* ---- tool calls ---- */
 
-/* A member of a call, as it was told last. */
+/* A member of a call: the last value that the agent sent. */
 struct acp_member {
         struct acp_member *next;
         char *key;
@@ -92,8 +92,8 @@ struct acp_record {
         char *conversation;
         const char *journal;
         struct steno_conv *conv;
-        int failed;             /* a failure after which nothing more is appended */
-        bool refused;           /* something was not accepted, and the rest goes on */
+        int failed;             /* an error after which nothing more is appended */
+        bool refused;           /* something could not be stored; the rest is recorded */
         struct steno_error why; /* of the first of both */
         int64_t now;            /* the time of the frame */
         /* appends of this journal */
@@ -110,7 +110,8 @@ struct acp_record {
         char *prompt;            /* the text of the last prompt, without white space */
         bool titled;
         struct acp_call *calls, *last_call;
-        struct acp_call *unwritten; /* the first that no message has; all behind it neither */
+        struct acp_call *unwritten; /* the first call that is not in a message; the later ones are
+                                       not either */
         size_t unwritten_count;
         struct acp_index calls_by_id;
         struct acp_terminal *terminals, *last_terminal;
@@ -127,7 +128,7 @@ struct acp_record_options {
         struct steno_store *store;
         const char *project;
         const char *conversation;
-        const char *known; /* a conversation that this one goes on from as a fork; NULL: none */
+        const char *known; /* the conversation that this one continues as a fork; NULL: none */
         const char *journal;
         const char *agent;
         const char *cwd; /* NULL: not known */
@@ -136,19 +137,19 @@ struct acp_record_options {
 
 int acp_record_open(
     const struct acp_record_options *opt, struct acp_record **out, struct steno_error *err);
-/* What is still open is closed as it is. */
+/* Closes whatever is still open, as it is. */
 void acp_record_finish(struct acp_record *r);
 void acp_record_close(struct acp_record *r);
 
 void acp_record_prompt(struct acp_record *r, const struct json *j, json_ref prompt);
 void acp_record_update(struct acp_record *r, const struct json *j, json_ref update);
-/* The answer to a prompt, or the state "idle": the turn is over. */
+/* The turn has ended: an answer to the prompt, or the state "idle". */
 void acp_record_turn_over(struct acp_record *r, bool cancelled);
-/* Something that is not a message: kept whole, and no model is shown it. `words` are for people,
- * `about` is JSON members. A message that is being told stays open, so that a figure between two
- * of its chunks does not cut it in two. */
+/* Records something that is not a message, completely; no model is shown it. `words` are for
+ * people, `about` has JSON members. A message whose chunks are still arriving stays open, so that a
+ * usage figure between two chunks does not split it. */
 void acp_record_entry(struct acp_record *r, struct str words, struct str about);
-/* Writes the message that is open, and calls that no message has yet. */
+/* Writes the open message, and the calls that are not in a message yet. */
 void acp_record_flush(struct acp_record *r);
 
 /* Takes the item: appends it, or keeps it while something is told again. */
@@ -158,7 +159,7 @@ void acp_item_free(struct acp_item *item);
 /* Appends a message. `of_seq` as in steno_append_options. *seq (may be NULL): where it is. */
 void acp_record_append(struct acp_record *r, struct str message, uint64_t of_seq, bool decided,
     bool sync, uint64_t *seq);
-/* Is the next append there already, from before a kill? Then it is passed over. */
+/* Was the next append already made before a kill? Then it is skipped. */
 bool acp_record_is_stored(struct acp_record *r, uint64_t *seq);
 void acp_record_fail(struct acp_record *r, int rc, const struct steno_error *err);
 /* "createdAt": the time of the frame, or another. */
@@ -178,11 +179,11 @@ void acp_members_free(struct acp_member *m);
 /* The name and the arguments of a call; the name is freed with free(). */
 char *acp_call_name(const struct acp_call *c);
 void acp_call_put(const struct acp_call *c, struct jsonw *w);
-/* What is known of a call beside that, as a JSON object; of a `result` also what its `output` does
- * not say. */
+/* The other facts about a call, as a JSON object; for a `result` also those that its `output` does
+ * not show. */
 void acp_call_put_about(const struct acp_call *c, bool result, struct str output, struct buf *out);
-/* Results of calls that are over, and whose terminals have ended: of the one with this id, for
- * which something has changed, or of all. */
+/* Stores the results of calls that have ended, together with their terminals: of the call with this
+ * id, which has changed, or of all calls. */
 void acp_call_settle(struct acp_record *r, const char *id);
 void acp_calls_settle(struct acp_record *r);
 void acp_calls_cancel(struct acp_record *r);
@@ -224,8 +225,8 @@ struct acp_terminal *acp_terminal_of_call(struct acp_record *r, const struct acp
 bool acp_terminals_open(struct acp_record *r, const struct acp_call *c);
 /* Takes it out of the session; the caller owns it. */
 void acp_terminal_take(struct acp_record *r, struct acp_terminal *t);
-/* Ends those that only pieces were told of, since agents do not always tell the end; and what no
- * call has shown by now is not a call's. */
+/* Ends the terminals that are known only by pieces, because agents do not always report the end. A
+ * terminal that no call has shown by now belongs to no call. */
 void acp_terminals_turn_over(struct acp_record *r);
 /* Records those that have ended and that no call has as its result: of a call with this id, or
  * of all. */
@@ -235,7 +236,7 @@ void acp_terminals_settle(struct acp_record *r, bool all);
 /* ---- acp_replay.c ---- */
 
 void acp_replay_begin(struct acp_record *r);
-/* Appends of what was told again what is not stored. */
+/* Appends those replayed items that are not stored yet. */
 void acp_replay_over(struct acp_record *r);
 
 /* Appends the text of content blocks; *other (may be NULL) when there is more than text. */

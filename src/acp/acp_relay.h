@@ -45,11 +45,11 @@ int acp_relay_take(struct acp_relay *r, enum acp_side to, struct str line, struc
 int acp_relay_pass(
     struct acp_relay *r, enum acp_side to, struct str piece, bool first, struct steno_error *err);
 
-/* What waits for an answer of the client and has waited long enough is passed on. How many
- * milliseconds until it is to be called again; negative: nothing waits. */
+/* Passes on the lines that have waited long enough for an answer of the client. Returns in how many
+ * milliseconds it must be called again; negative: nothing waits. */
 int acp_relay_tick(struct acp_relay *r);
-/* The agent says nothing more: asks the client for the outputs of the terminals that are left.
- * acp_relay_tick() tells how long to wait for the answers. */
+/* To be called when the agent has ended its output: asks the client for the outputs of the
+ * remaining terminals. acp_relay_tick() tells how long to wait for the answers. */
 int acp_relay_agent_over(struct acp_relay *r, struct steno_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * acp_scribe.h - reads a journal and records what it says.
  *
- * On a thread of its own, behind what passes; or at once, for a journal that was left.
+ * It runs on a thread of its own while lines are passed on, or at once for a journal that was left.
  */
 #ifndef ACP_ACP_SCRIBE_H
 #define ACP_ACP_SCRIBE_H

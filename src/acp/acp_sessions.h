@@ -1,8 +1,8 @@
 /*
  * acp_sessions.h - which conversation a session of an agent is recorded in.
  *
- * A line for each session in acp/sessions of the store. Where the file is gone, a session that is
- * loaded again begins a conversation of its own.
+ * A line for each session in acp/sessions of the store. If the file is lost, a session that is
+ * loaded again begins a new conversation.
  */
 #ifndef ACP_ACP_SESSIONS_H
 #define ACP_ACP_SESSIONS_H
@@ -22,7 +22,7 @@ struct acp_session_key {
 /* False: it is not known. */
 bool acp_sessions_find(const struct env *env, const char *path, const struct acp_session_key *key,
     char conversation[ID_MAX + 1]);
-/* Best effort: a failure costs only the link to what comes later. */
+/* Errors are ignored: after one, a later load of the session begins a new conversation. */
 void acp_sessions_add(const struct env *env, const char *path, const struct acp_session_key *key,
     const char *conversation);
 

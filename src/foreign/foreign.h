@@ -1,23 +1,23 @@
 /*
- * foreign.h - what other tools wrote down, read entry by entry.
+ * foreign.h - reads the sessions of other tools, entry by entry.
  *
- * A kind is a tool and the way it keeps its sessions: a row of the table in foreign.c and a file
- * of its own. It recognises its files, knows where they usually are, and turns each entry into an
- * item: a message in one of Steno's formats, with the id and the time that the tool gave it. What
- * becomes of items is up to the caller (the sink); nothing here knows a store.
+ * A kind is a tool and the way it keeps its sessions: a row of the table in foreign.c and a file of
+ * its own. It recognises its files, knows where they usually are, and turns each entry into an
+ * item: a message in one of Steno's formats, with the id and the time that the tool gave it. The
+ * caller (the sink) decides what to do with items; nothing here knows a store.
  *
  *   LINES      one JSON value a line, read in constant memory. A kind sees one line at a time.
  *   DOCUMENT   one JSON value, read whole.
  *   DATABASE   SQLite, opened read-only.
  *
- * Entries come in the order of the source. An entry that comes again under one id is a new version
- * of it: kinds hand out every version, the sink decides. Where a tool writes everything twice, its
- * kind hands out one of them and skips the other. An entry that a kind does not understand is
- * handed out with `other` set, as it stands.
+ * Entries come in the order of the source. An entry that comes again under the same id is a new
+ * version of it: kinds hand out every version, and the sink decides. Where a tool writes everything
+ * twice, its kind hands out one copy and skips the other. An entry that a kind does not understand
+ * is handed out unchanged, with `other` set.
  *
- * A source is anybody's: nothing that it names is opened, except outputs below the tool's own
- * folder (foreign_side), and nothing at all where it came without its folder (`alone`): whoever
- * sends one over a network must not read files of this machine with it.
+ * A source is not trusted. No file that it names is opened, except outputs below the tool's own
+ * folder (foreign_side). If it came without its folder (`alone`), no other file is opened at all,
+ * so that a person who sends a source over the network cannot read files of this machine.
  */
 #ifndef FOREIGN_TRANSCRIPT_H
 #define FOREIGN_TRANSCRIPT_H
@@ -53,23 +53,25 @@ struct foreign_item {
         struct str at;      /* when, ISO 8601; "": not known */
         const char *format; /* of `json` */
         struct str json;    /* the message, on one line */
-        struct str entry;   /* the bytes that tell this version from another; "": those of json */
+        struct str entry;   /* the bytes that distinguish this version from others; "": those of
+                               json */
         bool other;         /* not understood, kept as it stands */
-        bool weak;          /* counts only where nothing of this id is known yet */
-        bool beside;        /* no entry, but what the model got beside the messages; it has an id */
+        bool weak;          /* used only where this id is not known yet */
+        bool beside;        /* not an entry, but something that the model got in addition to the
+                               messages; it has an id */
         uint32_t calls;     /* that it makes, and */
         uint32_t results;   /* that it holds */
 };
 
 struct foreign_sink {
         void *ctx;
-        /* The items that follow are of this session. Kinds of LINES have one session a file, and
-         * it is begun for them. */
+        /* The following items belong to this session. In kinds of LINES a file has one session,
+         * which begins automatically. */
         int (*begin)(void *ctx, const struct foreign_session *s);
         int (*item)(void *ctx, const struct foreign_item *item);
         /* The name of the format that a list of messages is in; NULL: none is certain. */
         const char *(*choose)(void *ctx, const struct json *j, json_ref list);
-        /* Something that is known and no message: counted. */
+        /* Counts an entry of a known kind that is not a message. */
         void (*skipped)(void *ctx);
         /* Something that cannot be read: counted. */
         void (*damaged)(void *ctx);
@@ -100,10 +102,9 @@ struct foreign {
         struct json j;      /* the line, or the document */
         struct str raw;     /* its text */
         struct sqlite3 *db;
-        bool
-            unsettled; /* what was read since the last settled line is to be read again next time */
-        void *state;   /* the kind's own, state_size bytes, zero at the start */
-        struct buf out;     /* scratch: the message that is made */
+        bool unsettled; /* what was read since the last settled line must be read again next time */
+        void *state;    /* the kind's own, state_size bytes, zero at the start */
+        struct buf out; /* scratch: the message that is made */
         struct buf a, b, c; /* scratch for kinds */
         struct steno_error *err;
 };
@@ -159,7 +160,7 @@ struct str foreign_keep(struct foreign *t, struct str s);
 void foreign_learn(struct foreign *t, struct str *to, const struct json *j, json_ref v);
 /* A string, decoded; "" where it is none. Lives until the next line. */
 struct str foreign_text(struct foreign *t, const struct json *j, json_ref v);
-/* A text that is put together, with the same life: two strings. */
+/* Two strings joined, with the same lifetime. */
 struct str foreign_join(struct foreign *t, struct str a, const char *b);
 /* The name of the file without its folder and, where `suffix` is one, without that. */
 struct str foreign_stem(const char *path, const char *suffix);
@@ -167,8 +168,8 @@ struct str foreign_stem(const char *path, const char *suffix);
 int foreign_item(struct foreign *t, const struct foreign_item *item);
 /* An entry that is not understood. `json` is a whole JSON value. */
 int foreign_other(struct foreign *t, struct str id, struct str at, struct str json);
-/* The instructions that the model got beside the messages, a string: kept out of its context, as
- * the gateway keeps them. */
+/* The instructions that the model got in addition to the messages, a string: kept out of its
+ * context, as the gateway keeps them. */
 int foreign_instructions(struct foreign *t, struct str at, const struct json *j, json_ref text);
 void foreign_skip(struct foreign *t);
 
@@ -182,7 +183,7 @@ bool foreign_side(struct foreign *t, unsigned up, struct str tail, struct buf *o
 bool foreign_side_named(
     struct foreign *t, unsigned up, const char *marker, struct str path, struct buf *out);
 
-/* The names in a folder, where `tail` and `up` are as above, sorted. `each` returns 0 to go on. */
+/* The sorted names in a folder; `tail` and `up` are as above. `each` returns 0 to continue. */
 typedef int (*foreign_name_fn)(void *ctx, const char *name);
 int foreign_side_list(
     struct foreign *t, unsigned up, const char *tail, foreign_name_fn each, void *ctx);

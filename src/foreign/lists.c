@@ -289,7 +289,7 @@ static int list_read(struct foreign *t)
         const char *format = t->sink.choose(t->sink.ctx, j, list);
         if (!format)
                 return error_set(
-                    t->err, STENO_EPROTO, "a list of messages in no format that is certain");
+                    t->err, STENO_EPROTO, "a list of messages whose format is not clear");
         int rc = begin(t, STR(""), 0);
         for (json_ref m = json_child(j, list); rc == 0 && m != JSON_NONE;
              m = json_next(j, list, m)) {

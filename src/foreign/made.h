@@ -1,9 +1,9 @@
 /*
- * made.h - a message that is put together for a tool whose own form is none of Steno's formats.
+ * made.h - builds a message for a tool whose own form is not one of Steno's formats.
  *
- * Texts, thinking and calls are gathered, then written: as `openai`, or as `modelmessage` where
- * there is thinking, which openai has no place for. The entry that it was made from goes along as
- * the member `entry`, as it stood.
+ * Texts, thinking and calls are collected, then written as `openai`, or as `modelmessage` if there
+ * is thinking, which openai cannot express. The message gets the unchanged entry that it was made
+ * from as the member `entry`.
  */
 #ifndef FOREIGN_MADE_H
 #define FOREIGN_MADE_H
@@ -19,7 +19,8 @@ struct made {
         uint32_t calls;
         struct str error; /* of a model call that failed: what it said, decoded */
         bool hidden;      /* not part of the model's context */
-        struct str key;   /* what tells this version from another, where that is not `entry` */
+        struct str key;   /* the bytes that distinguish this version from others, if these are not
+                             `entry` */
         bool weak;        /* as in foreign_item */
 };
 

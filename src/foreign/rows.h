@@ -1,6 +1,6 @@
 /*
- * rows.h - reading the database of a tool. It was opened read-only (foreign.h), and may have
- * fewer columns than we know of: a statement that cannot be prepared has no rows.
+ * rows.h - reads the database of a tool. The database was opened read-only (foreign.h) and may lack
+ * columns that other versions have: a statement that cannot be prepared has no rows.
  */
 #ifndef FOREIGN_ROWS_H
 #define FOREIGN_ROWS_H

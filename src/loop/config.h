@@ -3,7 +3,7 @@
  *
  * Weakest first: built in, $XDG_CONFIG_HOME/steno/config.json (~/.config/steno), steno.json in the
  * working directory, the environment, flags. A value of a stronger layer replaces a weaker one; a
- * server replaces the server of the same name; permission rules of a stronger layer stand before
+ * server replaces the server of the same name; permission rules of a stronger layer come before
  * those of a weaker one.
  *
  *   {
@@ -27,8 +27,8 @@
  * (provider.h; OPENAI_BASE_URL and OPENAI_API_KEY of "openai"). In a server's command,
  * args, env, url and headers, ${NAME} and ${NAME:-default} are replaced from the environment.
  *
- * A steno.json may have come with a cloned repository. Until it is trusted (trust.h) nothing of it
- * is used, and config->warnings names the keys that were ignored.
+ * A steno.json may come from a cloned repository. Until it is trusted (trust.h) nothing in it is
+ * used, and config->warnings names the keys that were ignored.
  */
 #ifndef LOOP_CONFIG_H
 #define LOOP_CONFIG_H
@@ -86,8 +86,8 @@ struct config_sources {
         const char *provider;   /* what a flag says; NULL: as configured */
 };
 
-/* STENO_EINVAL: a file says something that is not understood, and the message has file and key; or
- * there is no such provider. */
+/* STENO_EINVAL: a file has an unknown key or a wrong value (the message names the file and the
+ * key), or there is no such provider. */
 int config_load(struct config *c, const struct config_sources *from, struct steno_error *err);
 void config_release(struct config *c);
 
@@ -98,11 +98,12 @@ int config_override(struct config *c, const char *key, const char *value, struct
 /* Steno's directory in the user's configuration, freed with free(). STENO_ENOTFOUND: neither
  * XDG_CONFIG_HOME nor HOME is set. */
 int config_home(const char *const *env, char **path, struct steno_error *err);
-/* The same after it was made, without symbolic links; NULL when it cannot be made. Commands are
- * kept away from it, and one that could make it would write the rules of the next start. */
+/* Makes the directory and returns its path without symbolic links; NULL when it cannot be made.
+ * Commands must not reach it: a command that could make it could write the rules of the next
+ * start. */
 char *config_home_make(const char *const *env);
-/* A folder above it that is a symbolic link of this user, or NULL. No mount keeps a command from
- * replacing a link. Freed with free(). */
+/* A symbolic link of this user among the folders above it, or NULL: no mount can prevent a command
+ * from replacing a link. Freed with free(). */
 char *config_home_link(const char *const *env);
 
 /* A small file whole, freed with free(); STENO_ENOTFOUND when there is none. */

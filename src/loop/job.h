@@ -1,10 +1,11 @@
 /*
- * job.h - one tool call being carried out, on a thread of its own.
+ * job.h - runs one tool call on a thread of its own.
  *
- * The loop starts jobs, waits for them on a board, and lets go of those that neither finish nor
- * notice a stop: such a job goes on alone, and its writes are refused. So a job and its board are
- * counted, and nothing of the loop's own is reached by a job once it was let go. What its tool
- * reads and the conversation's handle are held until it returns, whoever closes them before.
+ * The loop starts jobs and waits for them on a board. It abandons ("lets go of") a job that neither
+ * finishes nor notices a stop: such a job continues alone, and its writes are refused. Therefore
+ * jobs and boards are reference-counted, and an abandoned job never touches data of the loop. The
+ * data that its tool reads and the conversation's handle are kept until it returns, even if others
+ * close them before.
  */
 #ifndef LOOP_JOB_H
 #define LOOP_JOB_H
@@ -24,8 +25,8 @@ struct job_board {
         pthread_mutex_t lock;
         int refs;
         int fd;                  /* eventfd: a job has returned */
-        struct steno_stop *stop; /* the stop that jobs see: it lives as long as they do, which the
-                                    caller's may not */
+        struct steno_stop *stop; /* the stop that jobs see; it lives as long as they do, but the
+                                    caller's stop may not */
 };
 
 struct job {
@@ -81,13 +82,13 @@ int job_start(
     struct job_board *b, const struct job_plan *plan, struct job **out, struct steno_error *err);
 
 /* Waits until a job has returned, `stop` (may be NULL) was requested, which is passed on to the
- * jobs, or `until` (time_monotonic_ms(); 0: for ever). May return early. */
+ * jobs, or `until` (time_monotonic_ms(); 0: for ever). It may return early. */
 void job_wait(struct job_board *b, const struct steno_stop *stop, int64_t until);
 bool job_returned(struct job *job);
 
-/* The loop is done with it: no write comes through from here on. */
+/* The loop abandons the job: its writes are refused from here on. */
 void job_let_go(struct job *job);
-/* Frees, or leaves that to the thread that still runs. */
+/* Frees the job; if its thread still runs, the thread frees it later. */
 void job_unref(struct job *job);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * journal.h - the loop's events: written to the run's log, then told to whoever listens.
+ * journal.h - the loop's events: written to the run's log, then given to the listeners.
  *
  * Pieces of text are merged over at most JOURNAL_MERGE_MS and written with `process` durability;
- * every other event is synced first (but for the beginning of a tool, which the synced dispatch
- * before it says as well). Pending text goes out before it, so that the order in the log is the
- * order in which things happened. A write that fails is remembered: from then on nothing is told,
+ * every other event is synced first (except the beginning of a tool, because the synced dispatch
+ * before it has the same information). Pending text is written before it, so that the log has the
+ * order in which things happened. A failed write is remembered: from then on listeners get nothing,
  * because nothing would be stored (journal_check).
  *
  * Events may come from any thread; listeners are called one at a time, in the order of seq.
@@ -50,13 +50,14 @@ struct event {
 /* `message_id` may be NULL. */
 void journal_event_begin(
     struct event *e, const struct journal *j, enum steno_event type, const char *message_id);
-/* Closes, stores, tells and releases it. 0 or the store's failure. */
+/* Closes and stores the event, gives it to the listeners and releases it. Returns 0 or the store's
+ * error. */
 int journal_event_end(struct event *e, struct journal *j);
 
-/* From here on pieces belong to this message. */
+/* Sets the message that the following pieces of text belong to. */
 void journal_message(struct journal *j, const char *message_id);
 int journal_piece(struct journal *j, enum reply_piece kind, struct str text);
-/* Writes pending text when it is due. In how many milliseconds it wants to be called again, -1
+/* Writes pending text when it is due. Returns in how many milliseconds it must be called again, -1
  * when nothing is pending. */
 int journal_tick(struct journal *j);
 int journal_flush(struct journal *j);

@@ -30,7 +30,7 @@
 #define CHAT_REPEATS_CORRECTED 2
 #define CHAT_REPEATS_STOPPED 4
 
-/* A question that waits for an answer, also from elsewhere. */
+/* A question about permission; the answer may also come from another process. */
 struct loop_mail {
         pthread_mutex_t lock;
         char approval[65];
@@ -41,11 +41,11 @@ struct loop_mail {
 struct loop {
         struct steno_loop_options opt; /* defaults filled in */
         struct steno_stop
-            *own_stop; /* below the caller's, for who stops the run through the store */
+            *own_stop; /* a child of the caller's stop, for stops that come through the store */
         struct loop_mail mail;
         const struct provider *provider;
         struct provider_client *client;
-        char *via; /* the endpoint and the model, as replies are marked with them */
+        char *via; /* the endpoint and the model, with which replies are marked */
         struct steno_tools tools;
         struct provider_tool *offered; /* what the provider is told of each of them */
         struct steno_run *run;         /* claimed before anything is written */
@@ -93,47 +93,48 @@ int loop_text_take(struct reply *reply, const struct reply_hooks *hooks, struct 
 
 void loop_make_id(const char *prefix, char out[CHAT_ID]);
 
-/* The user's message: stored (unless it is there already). */
+/* Stores the user's message, unless it is already stored. */
 int loop_store_user(struct loop *c, struct steno_error *err);
-/* An assistant message as the provider sent it: stored and told. */
+/* Stores an assistant message as the provider sent it, and gives it to the callback. */
 int loop_store_reply(struct loop *c, const struct reply *reply, struct steno_error *err);
 /*
  * An assistant message with partType "error" and the text that had arrived, under the id
- * c->message_id: stored and told, with the event run_error; ends the run with `reason`.
+ * c->message_id: stores it, gives it to the callback, writes the event run_error, and ends the run
+ * with `reason`.
  */
 int loop_store_fault(struct loop *c, const char *reason, const struct reply_fault *fault,
     struct str text, struct str thinking, struct steno_error *err);
 /* The same for a limit or a stop between two replies: a new message, no text. */
 int loop_store_end(struct loop *c, const char *reason, const char *code, const char *words,
     struct steno_error *err);
-/* A tool message for a call that was not run, and how that came; freed with free(). NULL: out of
+/* A tool message for a call that was not run, with the reason; freed with free(). NULL: out of
  * memory. `tool` may be NULL: no such tool. */
 char *loop_refusal(const struct loop *c, const struct reply_call *call, const struct tool *tool,
     const char *text, enum call_ending ending, size_t *n);
-/* Adds to a command's message how it ended, where its content does not say so: a failure, or no
- * output at all. *message is the library's, and may be replaced. */
+/* Adds to a command's message how the command ended, if its content does not show that (after a
+ * failure, or without output). *message was allocated by the library, and may be replaced. */
 int loop_note_exit(char **message, size_t *n, const struct tool_result *result, int64_t ms,
     struct steno_error *err);
-/* Stores a tool message and tells of it. `tool` may be NULL: no such tool. */
+/* Stores a tool message and gives it to the callback. `tool` may be NULL: no such tool. */
 int loop_store_result(struct loop *c, const struct reply_call *call, const struct tool *tool,
     struct str message, struct steno_error *err);
 
 /* ---- loop_mail.c ---- */
 
-/* From here on others can stop the run through the store: c->opt.stop is set by them as well. */
+/* From here on other processes can stop the run through the store: they set c->opt.stop as well. */
 int loop_mail_begin(struct loop *c, struct steno_error *err);
 void loop_mail_end(struct loop *c);
-/* A question begins: request->stop ends it when an answer comes from elsewhere. */
+/* Begins a question: request->stop ends it when the answer comes from another process. */
 int loop_mail_expect(
     struct loop *c, struct steno_permission_request *request, struct steno_error *err);
-/* It is over: that answer, or STENO_ASK when none came. */
+/* Ends the question. Returns that answer, or STENO_ASK when none came. */
 int loop_mail_answer(struct loop *c);
 
 /* ---- loop_turn.c ---- */
 
 /*
- * Calls the model with the stored history. 0 with a reply to keep (stored by the caller), or with
- * c->reason set when the run ended here: the failure is stored.
+ * Calls the model with the stored history. Returns 0 with a reply, which the caller stores, or with
+ * c->reason set when the run has ended here; its error is then stored.
  */
 int loop_turn(struct loop *c, struct reply *reply, struct steno_error *err);
 /* The reply could not be stored because of a limit, which `err` names: the run ends with that, and
@@ -142,7 +143,7 @@ int loop_reply_too_large(struct loop *c, struct reply *reply, struct steno_error
 
 /* ---- loop_calls.c ---- */
 
-/* Carries out the calls of a reply; afterwards each has a stored result. */
+/* Runs the calls of a reply; afterwards each call has a stored result. */
 int loop_carry_out(struct loop *c, const struct reply *reply, struct steno_error *err);
 
 /* ---- loop_final.c ---- */

@@ -472,6 +472,6 @@ int loop_text_take(struct reply *reply, const struct reply_hooks *hooks, struct 
         buf_release(&t.calls);
         if (rc == STENO_ELIMIT)
                 return error_set(
-                    err, rc, "with its calls as calls, of which there are %d at most", CALLS_MAX);
+                    err, rc, "with the calls in its text it has more than %d calls", CALLS_MAX);
         return rc ? error_set(err, rc, "reading calls out of a reply") : 0;
 }

@@ -1,6 +1,6 @@
 /*
- * session.h - what a program needs around the loop: the configuration, and the tools and rules
- * that follow from it. The command line and the server begin here.
+ * session.h - prepares the loop for a program: the configuration, and the tools and rules that
+ * follow from it. The command line and the server use it.
  */
 #ifndef LOOP_SESSION_H
 #define LOOP_SESSION_H
@@ -20,11 +20,11 @@ struct session_options {
         bool no_tools;          /* neither commands nor MCP servers */
         const char *tool_calls; /* "native" or "text"; NULL: as it is configured */
         bool strict;            /* whatever the configuration says (config.h) */
-        /* Is told what is wrong with MCP servers, which are started on a thread of their own: a
-         * line at a time and on that thread. NULL: it is kept in `late_warnings`. */
+        /* Receives problems of MCP servers, one line at a time, on the separate thread that starts
+         * the servers. NULL: they are kept in `late_warnings`. */
         void (*warn)(void *ctx, const char *line);
         void *warn_ctx;
-        /* stronger than the configuration; each may be NULL */
+        /* these override the configuration; each may be NULL */
         const char *provider;
         const char *base_url;
         const char *model;
@@ -42,7 +42,7 @@ struct session {
         char *directory;
         char *store_path;
         char *config_path; /* holds trusted.json, and perhaps a key */
-        /* Servers that are started meanwhile. Until `ready`, their thread has the tools. */
+        /* Servers that are being started. Until `ready`, only their thread uses the tools. */
         struct session_options opened_with;
         struct steno_stop *stop; /* ends the starting */
         pthread_t starter;
@@ -54,16 +54,16 @@ struct session {
 
 /* Reads the configuration and starts what it names. On failure nothing is left to close. */
 int session_open(struct session *s, const struct session_options *opt, struct steno_error *err);
-/* Whether session_fill does not wait for MCP servers that are being started. */
+/* Would session_fill return without waiting for MCP servers that are being started? */
 bool session_is_ready(struct session *s);
-/* Fills in model, tools, rules and limits; what is set already is left alone. The session must
+/* Fills in model, tools, rules and limits; members that are set are left alone. The session must
  * outlive the loop. Waits for MCP servers that are being started, which has a time limit; when
  * opt->stop is requested meanwhile there are no tools, and the loop ends before it needs any. */
 void session_fill(struct session *s, struct steno_loop_options *opt);
 /* The same for a turn of a visitor: only the tools and commands that the configuration marks
  * public, and nobody is asked. */
 void session_fill_visitor(struct session *s, struct steno_loop_options *opt);
-/* Ends the starting of servers, so that nobody waits for them any more. */
+/* Stops starting servers, so that nobody waits for them any more. */
 void session_stop_starting(struct session *s);
 void session_close(struct session *s);
 

@@ -1,8 +1,8 @@
 /*
- * toldcalls.h - the calls of a run as every other reader gets them.
+ * toldcalls.h - the list of a run's calls, for its events.
  *
- * They are those of the view `chat`, so that a page shows the same before and after it is loaded
- * again: state, result or error, steps, times, ref, display.
+ * They are the calls of the view `chat`, so that a page shows the same before and after a reload:
+ * state, result or error, steps, times, ref, display.
  */
 #ifndef LOOP_TOLDCALLS_H
 #define LOOP_TOLDCALLS_H

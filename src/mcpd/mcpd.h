@@ -1,15 +1,15 @@
 /*
  * mcpd.h - Steno as an MCP server: the protocol, without a transport.
  *
- * A message of a client comes in as text and is taken apart by mcpd_take(); mcpd_answer() carries
- * it out and writes the message that goes back. Both transports, mcpd_stdio.c and routes/mcp, do no
- * more than move these texts. Nothing here keeps state between two messages.
+ * mcpd_take() parses the text of a client's message; mcpd_answer() executes it and writes the
+ * answer. Both transports, mcpd_stdio.c and routes/mcp, only move these texts. No state is kept
+ * between two messages.
  *
  *   mcpd.c            messages, eras, errors, the table of methods
  *   mcpd_tools.c      the tools, and a call of one
  *   mcpd_read.c       conversation_read and conversation_list
  *   mcpd_resources.c  artifacts as resources
- *   mcpd_fixtures.c   what the conformance suite asks for, in the place of the three above
+ *   mcpd_fixtures.c   what the conformance suite asks for, instead of the three above
  *   mcpd_stdio.c      the transport over standard input and output
  *
  *
@@ -26,14 +26,13 @@
  *
  * WHAT A CLIENT REACHES
  *
- *   One conversation, chosen by whoever starts the server. Its tools have no parameter that could
- *   name another one, and a ref of another conversation is answered like one that does not exist.
- *   Or, for reading only, all conversations of one project: then each tool has a parameter
- *   `conversation`, and conversation_list shows which there are.
- *
- * Every tool only reads. What a model gets wrong in the arguments of a tool comes back as a result
- * with isError and words that it can act on; what a client gets wrong comes back as a JSON-RPC
- * error.
+ *   A client reaches one conversation, which the person who starts the server chooses. Its tools
+ *   have no parameter that could name another one, and the answer for a ref of another conversation
+ *   is that for a ref that does not exist. Or a client reaches all conversations of one project,
+ *   for reading only: then each tool has a parameter `conversation`, and conversation_list lists
+ *   them. Every tool only reads. A model's mistake in the arguments of a tool is answered with a
+ *   result with isError and a text that the model can act on. A client's mistake is answered with a
+ *   JSON-RPC error.
  *
  *
  * RESOURCES
@@ -92,8 +91,9 @@ struct mcpd_headers {
 enum mcpd_kind {
         MCPD_REQUEST,
         MCPD_NOTIFICATION,
-        MCPD_RESPONSE, /* an answer of the client; we ask it nothing, so it is dropped */
-        MCPD_REFUSED,  /* no message that can be carried out; mcpd_answer says why */
+        MCPD_RESPONSE, /* an answer of the client; it is dropped, because the server never sends
+                          requests */
+        MCPD_REFUSED,  /* not a valid request; mcpd_answer says why */
 };
 
 #define MCPD_REVISION_MAX 24
@@ -115,19 +115,18 @@ struct mcpd_message {
 };
 
 /*
- * Takes a message apart. `headers` NULL: it came over stdio, and `legacy` is the revision that was
- * agreed on by an initialize before it (NULL: none was). 0 also for a message that is refused;
- * STENO_ENOMEM. mcpd_release accepts a message that is all zero.
+ * Takes a message apart. `headers` NULL: the message came over stdio, and `legacy` is the revision
+ * that an earlier initialize agreed on (NULL: there was none). Returns 0, also for a message that
+ * is refused, or STENO_ENOMEM. mcpd_release accepts a message that is all zero.
  */
 int mcpd_take(struct mcpd_message *m, const char *text, size_t n,
     const struct mcpd_headers *headers, const char *legacy, struct steno_error *err);
 void mcpd_release(struct mcpd_message *m);
 
-/* Does a client want to hear of it while it is carried out? Over HTTP such a request is answered
- * with a stream. */
+/* Does the client want progress reports? Over HTTP such a request is answered with a stream. */
 bool mcpd_is_long(const struct mcpd_message *m);
-/* Of notifications/cancelled: the id of the request that is to end, as it stands in the text;
- * empty for any other message. */
+/* For notifications/cancelled: the id of the request to cancel, as it is spelled; empty for any
+ * other message. */
 struct str mcpd_cancels(const struct mcpd_message *m);
 /* The id of a request, as it stands in the text. */
 struct str mcpd_id(const struct mcpd_message *m);
@@ -140,21 +139,21 @@ struct mcpd_peer {
 };
 
 /*
- * Carries a message out and appends the answer, one JSON message without line feeds, to `out`;
- * nothing where none is due. Answers the HTTP status that goes with it: 200, 202, 400 or 404.
- * MCPD_CANCELLED: the peer was gone, and `out` has nothing.
+ * Executes a message and appends the answer, one JSON message without line feeds, to `out`; nothing
+ * if no answer is due. Returns the HTTP status for it: 200, 202, 400 or 404. MCPD_CANCELLED: the
+ * client is gone, and `out` has nothing.
  */
 #define MCPD_CANCELLED 0
 int mcpd_answer(const struct mcpd_scope *scope, const struct mcpd_message *m,
     const struct mcpd_peer *peer, struct buf *out);
 
-/* An error about a message that was not looked at. `id` empty: null. */
+/* An error for a message that was not read. `id` empty: null. */
 void mcpd_put_error(struct buf *out, struct str id, int code, const char *why, struct str data);
 
 /*
  * Serves standard input and output until the input ends or `stopped` says so: one message a line.
- * Requests are carried out side by side; a cancelled one is not answered. At the end of the input
- * what was read is still answered. 0, or STENO_EIO when the output is gone.
+ * Requests run in parallel; a cancelled one is not answered. At the end of the input, the requests
+ * that were read are still answered. Returns 0, or STENO_EIO when the output was closed.
  */
 int mcpd_serve_stdio(const struct mcpd_scope *scope, int in, int out, bool (*stopped)(void),
     struct steno_error *err);

@@ -1,7 +1,8 @@
 /*
  * mcpd_call.h - a request while it is carried out. For the files of this folder.
  *
- * A method writes the members of its result to `w`, or calls mcpd_fail(), which takes their place.
+ * A method writes the members of its result to `w`, or calls mcpd_fail(), which replaces the result
+ * by an error.
  */
 #ifndef MCPD_MCPD_CALL_H
 #define MCPD_MCPD_CALL_H
@@ -27,13 +28,14 @@ struct mcpd_call {
 
 void mcpd_fail(struct mcpd_call *c, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* The same for what the library answered. */
+/* The same for an error of the library. */
 void mcpd_fail_with(struct mcpd_call *c, int rc, const struct steno_error *err);
 
-/* Revisions before 2025-06-18 know no links in the content of a result, and no structured one. */
+/* Revisions before 2025-06-18 have neither links in the content of a result nor structured
+ * content. */
 bool mcpd_has_links(const struct mcpd_call *c);
 
-/* A steno_progress: tells the client, and ends the work of a request that was cancelled. */
+/* A steno_progress: reports to the client, and ends the work of a cancelled request. */
 int mcpd_progress(void *ctx, const char *what, uint64_t done, uint64_t total);
 
 /* A string of the request's params, decoded, in `out`; NULL when it is absent or no string. */
@@ -47,7 +49,7 @@ void mcpd_resources_list(struct mcpd_call *c);
 void mcpd_resources_templates(struct mcpd_call *c);
 void mcpd_resources_read(struct mcpd_call *c);
 
-/* The same of the fixtures. A read answers whether there is such a resource. */
+/* The same for the fixtures. A read returns whether there is such a resource. */
 void mcpd_fixtures_tools(struct mcpd_call *c);
 void mcpd_fixtures_call(struct mcpd_call *c);
 void mcpd_fixtures_resources(struct mcpd_call *c);

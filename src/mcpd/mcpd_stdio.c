@@ -347,7 +347,7 @@ int mcpd_serve_stdio(
                 rc = read_all(&s, in, err);
         finish(&s);
         if (rc == 0 && atomic_load(&s.broken) && !stopped())
-                rc = error_set(err, STENO_EIO, "standard output is gone");
+                rc = error_set(err, STENO_EIO, "standard output was closed");
         pthread_cond_destroy(&s.work);
         pthread_cond_destroy(&s.idle);
         pthread_mutex_destroy(&s.mutex);

@@ -2,15 +2,16 @@
  * otel.h - runs as traces of OpenTelemetry, in the GenAI conventions.
  *
  * A run is one trace: a span invoke_agent, below it a span "chat MODEL" for each request to the
- * model and a span "execute_tool NAME" for each call. They are made from the run's journal when the
- * run has ended, and sent over OTLP/HTTP as JSON by a thread that nobody waits for.
+ * model and a span "execute_tool NAME" for each call. A separate thread, which no run waits for,
+ * makes the spans from the run's journal when the run has ended, and sends them over OTLP/HTTP as
+ * JSON.
  *
  *   "otlp": {"endpoint": "http://127.0.0.1:4318", "headers": {"authorization": "env:NAME"},
  *            "content": false}
  *
- * Which runs have not been sent is kept in the store's folder otlp/, a small file for each, because
- * the journal has everything else. So neither a collector that is down nor a server that is killed
- * loses a run; a run that died with its server is sent by the next one.
+ * The store's folder otlp/ has a small file for each run that has not been sent; the journal has
+ * everything else. So no run is lost when the collector is down or the server is killed; the next
+ * server sends the runs that died with this one.
  */
 #ifndef OTEL_OTEL_H
 #define OTEL_OTEL_H
@@ -46,18 +47,19 @@ struct otel_options {
 
 /* STENO_EINVAL: the configuration makes no sense, and the message says why. */
 int otel_new(const struct otel_options *opt, struct otel **out, struct steno_error *err);
-/* A run begins, or has ended. Neither waits for anything. `x` may be NULL. */
+/* To be called when a run begins, and when it has ended. Neither call waits for anything. `x` may
+ * be NULL. */
 void otel_began(struct otel *x, const char *project, const char *run);
 void otel_ended(struct otel *x, const char *project, const char *run);
-/* Gives what has ended at most `ms` to be sent; what is left is sent by the next process. */
+/* Waits at most `ms` until the runs that have ended are sent; the next process sends the rest. */
 void otel_free(struct otel *x, int ms);
 
 /* ---- taking in ---- */
 
 /*
  * Stores the messages of an ExportTraceServiceRequest (JSON) as conversations of a project. Spans
- * with the same gen_ai.conversation.id, or else of the same trace, are one conversation. Sent
- * again, they store nothing new. *left: how many spans held no messages.
+ * with the same gen_ai.conversation.id, or else of the same trace, are one conversation. Spans that
+ * are sent again store nothing new. *left: how many spans had no messages.
  */
 int otel_intake(struct steno_store *store, const char *project, const char *json, size_t n,
     uint64_t *left, struct steno_error *err);

@@ -2,10 +2,10 @@
  * accum.h - a JSON object that grows from fragments, token by token as they came.
  *
  * Members keep the order in which they were first seen and their raw bytes: string fragments are
- * joined inside their quotes, escapes untouched (so the halves of a surrogate pair that came in
- * two fragments meet again); arrays are extended, also by text, which becomes a part of its own;
+ * joined inside their quotes, escapes untouched (so the halves of a surrogate pair that came in two
+ * fragments meet again); arrays are extended, also by text, which becomes a part of its own;
  * objects are joined member by member, but for their id, type and index. Anything else is replaced
- * by what came last. null never replaces a value.
+ * by what came last. A null never replaces a value.
  */
 #ifndef PROVIDER_ACCUM_H
 #define PROVIDER_ACCUM_H
@@ -30,7 +30,7 @@ struct accum_member {
         enum accum_kind kind;
         struct buf value;
         size_t told;    /* bytes of `value` that accum_tell() passed on */
-        bool text_part; /* a list's last part is text that came as a string and may go on */
+        bool text_part; /* the list's last part is text that came as a string and may continue */
         struct accum *object;
 };
 
@@ -39,14 +39,14 @@ struct accum {
         size_t count;
         size_t cap;
         int failed;        /* sticky: STENO_ENOMEM or STENO_ELIMIT */
-        unsigned replaced; /* values that gave way to one of another kind */
+        unsigned replaced; /* values that were replaced by a value of another type */
 };
 
 void accum_init(struct accum *a);
 void accum_release(struct accum *a);
 
-/* Does no later member of `obj` have the key `key`, as it is spelled? Where a key stands twice,
- * most readers take the last, so the fragments of one object must not be joined with each other. */
+/* Is this the last member of `obj` with the key `key`, as it is spelled? Where a key occurs twice,
+ * most readers use the last one, so values inside one object must not be joined with each other. */
 bool accum_is_last(const struct json *j, json_ref obj, json_ref key);
 
 /* The member with this plain key, or NULL. */
@@ -55,14 +55,14 @@ struct accum_member *accum_find(const struct accum *a, struct str key);
  * is out. */
 struct accum_member *accum_join(
     struct accum *a, struct str key, const struct json *j, json_ref value);
-/* The same, but what is there already is replaced. */
+/* The same, but replaces an earlier value. */
 struct accum_member *accum_set(
     struct accum *a, struct str key, const struct json *j, json_ref value);
 /* A string member, from decoded text. */
 struct accum_member *accum_set_text(struct accum *a, struct str key, struct str text);
 
-/* Passes on, decoded, what a string has grown by since the last time; nothing for other members
- * and for NULL. Returns what the hook returned, or STENO_ENOMEM. */
+/* Passes on, decoded, the text by which a string has grown since the last call; nothing for other
+ * members and for NULL. Returns what the hook returned, or STENO_ENOMEM. */
 int accum_tell(struct accum_member *m, const struct reply_hooks *hooks, enum reply_piece kind);
 /* A string member, decoded and NUL-terminated; "" where it is none or holds a NUL. NULL: no memory.
  */

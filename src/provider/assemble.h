@@ -13,9 +13,9 @@
  *   - an error object in place of a chunk; no [DONE]; no finish_reason.
  *
  * Everything it does not know travels verbatim: unknown members of the message, of a call and of
- * its function keep their bytes and order. Left out are `index` of a call (it belongs to the
- * stream) and a message's own `id` (the stored message has another). A reader that is `verbatim`
- * (provider_reader.h) makes and adds nothing.
+ * its function keep their bytes and order. It leaves out the `index` of a call (which belongs to
+ * the stream) and a message's own `id` (the stored message has another one). A reader that is
+ * `verbatim` (provider_reader.h) makes and adds nothing.
  */
 #ifndef PROVIDER_ASSEMBLE_H
 #define PROVIDER_ASSEMBLE_H
@@ -43,7 +43,7 @@ struct assemble {
         struct buf usage;
 };
 
-/* One on the heap, for a provider_wire. */
+/* Makes one on the heap, for a provider_wire. */
 struct provider_reader *assemble_reader(const struct reply_hooks *hooks);
 
 void assemble_init(struct assemble *a, const struct reply_hooks *hooks);
@@ -55,8 +55,8 @@ int assemble_chunk(struct assemble *a, struct str data);
 /* A whole, not streamed answer. */
 int assemble_body(struct assemble *a, struct str json);
 /*
- * Nothing more comes: fills `out`, which is empty before. A stream that has neither finish_reason
- * nor [DONE] was cut off: fault LLM_NETWORK, with the text that had arrived.
+ * To be called at the end of the answer: fills `out`, which must be empty. A stream that has
+ * neither finish_reason nor [DONE] was cut off: fault LLM_NETWORK, with the text that had arrived.
  */
 int assemble_finish(struct assemble *a, struct reply *out, struct steno_error *err);
 

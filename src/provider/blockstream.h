@@ -9,8 +9,8 @@
  * text that the model wrote where that is JSON, byte for byte; where it is not, it is kept as a
  * string, and the call is not run.
  *
- * Left out of the message is what belongs to the answer and not to the history: id, type, model,
- * stop_reason, stop_sequence and usage.
+ * The message does not get the members that belong to the answer and not to the history: id, type,
+ * model, stop_reason, stop_sequence and usage.
  */
 #ifndef PROVIDER_BLOCKSTREAM_H
 #define PROVIDER_BLOCKSTREAM_H
@@ -28,7 +28,7 @@ struct blockstream_block {
         bool streamed;    /* its input came in fragments */
 };
 
-/* Does the member of an answer belong to the answer alone, and not to the history? */
+/* Does this member belong to the answer only, and not to the history? */
 bool blockstream_is_of_answer(struct str key);
 
 struct blockstream {
@@ -40,7 +40,7 @@ struct blockstream {
         size_t cap;
 };
 
-/* One on the heap, for a provider_wire. */
+/* Makes one on the heap, for a provider_wire. */
 struct provider_reader *blockstream_reader(const struct reply_hooks *hooks);
 
 void blockstream_init(struct blockstream *b, const struct reply_hooks *hooks);
@@ -52,8 +52,9 @@ int blockstream_event(struct blockstream *b, struct str data);
 /* A whole, not streamed answer. */
 int blockstream_body(struct blockstream *b, struct str json);
 /*
- * Nothing more comes: fills `out`, which is empty before. A stream that has neither a stop_reason
- * nor message_stop was cut off: fault LLM_NETWORK, with the text that had arrived.
+ * To be called at the end of the answer: fills `out`, which must be empty. A stream that has
+ * neither a stop_reason nor message_stop was cut off: fault LLM_NETWORK, with the text that had
+ * arrived.
  */
 int blockstream_finish(struct blockstream *b, struct reply *out, struct steno_error *err);
 

@@ -6,9 +6,9 @@
  * passed on as they come, and are what is left of a reply that was cut off.
  *
  * The message is one of chat completions: the words of all messages are its content, calls are its
- * tool_calls. Items that have no place there and must come back to the endpoint as they are, with
- * encrypted reasoning above all, are kept verbatim in `response_items`, a member that goes back to
- * the endpoint that made it and to no other (provider_responses.c puts them before the words).
+ * tool_calls. Items that a chat message cannot hold but that the endpoint must get back unchanged,
+ * mainly encrypted reasoning, are kept verbatim in `response_items`, a member that is sent back
+ * only to the endpoint that made it (provider_responses.c puts them before the words).
  */
 #ifndef PROVIDER_ITEMSTREAM_H
 #define PROVIDER_ITEMSTREAM_H
