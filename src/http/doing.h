@@ -1,9 +1,9 @@
 /*
- * doing.h - what a run does just now, by its journal: it waits for the model, runs tools, or waits
- * for a person.
+ * doing.h - what a run is doing, according to its journal: it waits for the model, runs tools, or
+ * waits for a person.
  *
- * A call that the model has named is queued. It waits while a person is asked, and runs from its
- * dispatch on, which is stored right before the tool begins.
+ * A call that the model has made is queued at first. It waits while a person is asked, and runs
+ * from its dispatch on, which is stored just before the tool begins.
  */
 #ifndef HTTP_DOING_H
 #define HTTP_DOING_H
@@ -38,8 +38,8 @@ struct doing {
 void doing_clear(struct doing *d);
 /* Takes an event of the journal. STENO_ENOMEM, or 0. */
 int doing_take(struct doing *d, const char *type, const char *at, const char *data, size_t n);
-/* Work that goes on, or has ended and is not in the log: 'm' of a model, 't' of tools, 0: none. It
- * goes from *from to *to, which is `now` where it goes on. */
+/* Work that is under way, or that has ended but is not in the log yet: 'm' of a model, 't' of
+ * tools, 0: none. It lasts from *from to *to, which is `now` for work under way. */
 char doing_work(const struct doing *d, int64_t now, int64_t *from, int64_t *to);
 /* NULL: the run knows no such call, or its result is in the log. */
 const struct doing_call *doing_find(const struct doing *d, struct str message, struct str call);

@@ -1,8 +1,10 @@
 /*
- * fault.h - which line of a failed result says what went wrong, and where it stands in the output.
+ * fault.h - finds the line of a failed result that says what went wrong, and its place in the
+ * output.
  *
  * A long output is in the history as an excerpt (docs/outputs.md), whose error lines were chosen
- * while the output came. They are taken from there, so that the output need not be read again.
+ * while the output came. The lines are taken from the excerpt, so that the output need not be read
+ * again.
  */
 #ifndef HTTP_FAULT_H
 #define HTTP_FAULT_H

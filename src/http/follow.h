@@ -1,10 +1,10 @@
 /*
  * follow.h - runs and their readers.
  *
- * A follower reads a run's journal once, however many readers it has: each reader says behind
- * which event it wants to go on, gets what is stored, then what comes, until run_finished. The
- * journal is the truth: a reader that was cut off, or comes back after the server died, goes on
- * from the last event it saw.
+ * A follower reads a run's journal once, however many readers it has. Each reader names the event
+ * after which it wants to begin; it gets the stored events, then the new ones, until run_finished.
+ * Everything comes from the journal: a reader that was disconnected, or comes back after the server
+ * died, continues after the last event that it saw.
  *
  * What a reader gets is a projection of the journal (projection.h).
  */
@@ -24,7 +24,7 @@ int follow_add(struct follow *f, const char *project, const char *run, uint64_t 
 unsigned follow_answerers(struct follow *f, const char *run);
 /* Something was written to this run: look now. */
 void follow_poke(struct follow *f, const char *run);
-/* Brings a run whose process died to its end, so that its readers see one. */
+/* Completes a run whose process died, so that its readers see its end. */
 void follow_bury(struct server *server, const char *project, const char *run);
 /* Readers get no more; runs are asked to stop. */
 void follow_stop(struct follow *f);

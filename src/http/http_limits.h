@@ -30,11 +30,11 @@
         (64 * GIB)                   /* of a body that goes to the disk; the disk may be smaller   \
                                       */
 #define SERVER_SPOOL_PIECE (1 * MIB) /* of it that is in memory */
-#define SERVER_SKIP_MAX (128 * MIB)  /* read past, so that a client hears why it was refused */
+#define SERVER_SKIP_MAX (128 * MIB)  /* discarded, so that a refused client gets the reason */
 #define SERVER_SKIP_SECONDS 60       /* for so long, counted from the request's begin */
 #define SERVER_SKIP_PAUSE_MS 6000   /* a client that stops sending so long may wait for an answer */
 #define SERVER_SKIPPING_MAX 64      /* bodies that are read past at once */
-#define SERVER_LEFTOVER_SECONDS 10  /* what comes after a refusal is read past for so long */
+#define SERVER_LEFTOVER_SECONDS 10  /* how long data that comes after a refusal is discarded */
 #define SERVER_BODIES_MAX (1 * GIB) /* of all requests under way; then 503 */
 #define SERVER_VISITOR_BODIES_MAX (128 * MIB) /* beside these, those of guests */
 #define SERVER_KEPT_BODY (64 * KIB)  /* of a guest; a smaller one is never refused for that */

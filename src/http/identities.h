@@ -2,9 +2,9 @@
  * identities.h - authentication: tokens, and the project or conversation that each of them reaches.
  *
  * tokens.json, a document of the store, holds only hashes:
- * {"tokens":[{"id","project","hash","createdAt", "session"?}]}. The server's own token, made at
- * first start, stands in the clear in server.token (0600) beside it, so that the address that was
- * printed stays good. A running server notices changes within a second. Comparison is in constant
+ * {"tokens":[{"id","project","hash","createdAt", "session"?}]}. The server's own token is made at
+ * the first start and kept in plain text in server.token (0600) beside it, so that the printed
+ * address stays valid. A running server notices changes within a second. Comparison is in constant
  * time.
  */
 #ifndef HTTP_IDENTITIES_H
@@ -36,8 +36,8 @@ struct identities;
 int identities_open(struct steno_store *store, struct identities **out, struct steno_error *err);
 void identities_close(struct identities *ids);
 
-/* A new token for a project; `session` NULL: for all of it. `label` (may be NULL) says to people
- * what it is for. */
+/* Makes a token for a project, or (`session`) for one of its conversations. `label` (may be NULL)
+ * tells people its purpose. */
 int identities_add(struct identities *ids, const char *project, const char *session,
     const char *label, char token[TOKEN_TEXT], struct steno_error *err);
 /* {"items":[{"id","project","label"?,"createdAt"}]} */
@@ -46,22 +46,25 @@ int identities_remove(struct identities *ids, const char *token_id, struct steno
 /* The server's own token: made when there is none. */
 int identities_own(struct identities *ids, char token[TOKEN_TEXT], struct steno_error *err);
 
-/* One more token, which is in no file and good as long as this is open: for the gateway's routes
- * only. Before the first check. */
+/* Adds a token that is in no file, is valid while this is open, and only for the gateway's routes.
+ * To be called before the first check. */
 void identities_lend(struct identities *ids, const char *token, const char *project);
 
-/* Looks the token up; `out->known` says whether it is one. Cheap: the file is read again only
- * when it changed. */
+/* Looks up a token; `out->known` says whether it exists. This is cheap: the file is read again only
+ * when it has changed. */
 void identities_check(struct identities *ids, struct str token, struct identity *out);
-/* Looks at the file again. A server does so every SERVER_TICK_MS on a thread that serves nobody. */
+/* Checks whether the file has changed. A server does so every SERVER_TICK_MS, on a thread that
+ * handles no requests. */
 void identities_refresh(struct identities *ids);
 /* Is the token with this id still there? */
 bool identities_valid(struct identities *ids, const char *token_id);
-/* Is tokens.json not whole? `readable` of its tokens can be read all the same, and they count. */
+/* Is tokens.json damaged? `readable`: how many of its tokens can still be read; these stay
+ * valid. */
 bool identities_damaged(struct identities *ids, size_t *readable);
-/* Writes tokens.json anew with what can be read; the damaged one stays as tokens.damaged.json. */
+/* Writes a new tokens.json with the readable tokens; the damaged file stays as
+ * tokens.damaged.json. */
 int identities_mend(struct identities *ids, struct steno_error *err);
-/* Another number whenever the tokens have changed. */
+/* A number that differs whenever the tokens have changed. */
 uint64_t identities_version(struct identities *ids);
 
 /* A key for signing URLs, stable over restarts. 32 bytes. */

@@ -1,7 +1,7 @@
 /*
  * indexer.h - the thread of a server that keeps the index of words up to date and, once after the
- * start, reads the digests of the newest conversations, so that the first list that is narrowed by
- * a tool need not. It has the lowest priority: whoever asks or appends goes first.
+ * start, reads the digests of the newest conversations, so that the first list with a filter by
+ * tool need not. It has the lowest priority: requests go first.
  */
 #ifndef HTTP_INDEXER_H
 #define HTTP_INDEXER_H

@@ -1,9 +1,9 @@
 /*
  * page.h - the web page, from the binary.
  *
- * tools/embed-page builds ui/ and writes it down as a table of files: index.html, and assets whose
- * names hold a hash of their content. They are open without a token, because they contain no user
- * data.
+ * tools/embed-page builds ui/ and writes the result as a table of files: index.html, and assets
+ * with a hash of their content in the name. They are served without a token, because they contain
+ * no user data.
  */
 #ifndef HTTP_PAGE_H
 #define HTTP_PAGE_H

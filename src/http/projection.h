@@ -2,10 +2,10 @@
  * projection.h - how the events of a run are written for a kind of reader.
  *
  * The journal of a run is one list of events (steno_events.h). A projection turns them, one after
- * the other, into the bytes of an event stream: as they are, or as another protocol words them. It
+ * the other, into the bytes of an event stream: unchanged, or in the form of another protocol. It
  * is a file in src/routes and a row in routes/projections.c, and it is chosen with ?format=NAME.
  *
- * A projection is a function of the events alone. Whoever reads a run twice, or comes back after
+ * A projection depends on the events only. So a client that reads a run twice, or comes back after
  * the server died, gets the same bytes again.
  */
 #ifndef HTTP_PROJECTION_H
@@ -30,14 +30,14 @@ struct projection {
         const char *name;      /* of ?format=; the default has the name "" */
         const char *header[2]; /* sent with the answer; NULL: none */
         /*
-         * What one reader's translation has to remember between two events; NULL: out of memory.
-         * A projection without it (NULL) can begin behind any event; one with it is shown the run
-         * from its first event on, also when the reader wants a later part.
+         * Makes the state that one reader's translation keeps between two events; NULL: out of
+         * memory. A projection without this function (NULL) can begin at any event. A projection
+         * with it gets all events from the first one on, also when the reader wants a later part.
          */
         void *(*begin)(void);
         void (*end)(void *state); /* NULL: free() */
         /* Appends what the reader gets for this event, which may be nothing. `state` is begin's.
-         * False: the event cannot be shown, and the reader is cut off. */
+         * False: the event cannot be shown, and the reader is disconnected. */
         bool (*event)(void *state, const struct projected *e, struct buf *out);
 };
 

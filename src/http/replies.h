@@ -1,9 +1,9 @@
 /*
- * replies.h - answers that were given under an Idempotency-Key, to be given again.
+ * replies.h - answers to requests with an Idempotency-Key, kept in memory for repeated requests:
+ * the last SERVER_IDEMPOTENCY_MAX answers to POSTs of known identities.
  *
- * In memory, for POSTs of known identities, the last SERVER_IDEMPOTENCY_MAX of them. What must hold
- * across a restart as well follows from the key by itself: ids of new conversations and runs are
- * made from it (request_keyed), and the log knows the keys of its batches.
+ * Idempotency across a restart needs no memory: ids of new conversations and runs are made from the
+ * key (request_keyed), and the log has the keys of its batches.
  */
 #ifndef HTTP_REPLIES_H
 #define HTTP_REPLIES_H
@@ -15,7 +15,8 @@ struct replies;
 struct replies *replies_new(void);
 void replies_free(struct replies *all);
 
-/* Answers as the first time, or with a conflict when the body is another one. False: not known. */
+/* Repeats the first answer, or answers with a conflict when the body differs. False: the key is not
+ * known. */
 bool replies_give(struct replies *all, struct request *r);
 /* Keeps the answer of a request that stored something. */
 void replies_keep(struct replies *all, const struct request *r);

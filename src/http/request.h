@@ -57,12 +57,12 @@ struct request {
         /* the answer */
         int status;
         struct buf reply;
-        struct str still; /* in its place, what lasts longer than any request */
+        struct str still; /* instead of it, data that outlives every request */
         const char *content_type;
         struct stream *stream;
         struct file_answer *file;
         struct passing *passing; /* an answer of the gateway */
-        const char *param;       /* of the request, that the error is about; NULL: of none */
+        const char *param;       /* the parameter that the error is about; NULL: none */
         const char *headers[8][2];
         unsigned header_count;
 
@@ -101,16 +101,16 @@ const char *request_header(const struct request *r, const char *name);
  * answered) when it is not a number. */
 bool request_number(struct request *r, const char *name, uint64_t fallback, uint64_t min,
     uint64_t max, uint64_t *out);
-/* Can the query be decoded, and are the parameters that are flags true, false, 1 or 0? False: a 400
- * was answered. Asked before a handler is called, for every route whose query is not passed on. */
+/* Checks that the query can be decoded, and that flags are true, false, 1 or 0. False: a 400 was
+ * answered. It is called before the handler, for every route whose query is not passed on. */
 bool request_query_keeps(struct request *r);
 /* A flag in the query. */
 bool request_flag(struct request *r, const char *name, bool fallback);
 /* One of the words of a NULL-terminated list in the query: *out is its place, 0 when it is absent;
- * false (and a 400 was answered) when it is none of them. */
+ * false (and a 400 was answered) when it is another word. */
 bool request_choice(struct request *r, const char *name, const char *const *words, unsigned *out);
 
-/* What a member of a body may be. Null is always taken for absent. */
+/* The type of a member of a body. Null always means absent. */
 enum body_kind {
         BODY_NAME = 1, /* a string without NUL and lone surrogates: an id, a word, a path */
         BODY_TEXT = 2, /* any string; the handler keeps its bytes */
@@ -121,15 +121,15 @@ enum body_kind {
         BODY_OURS = 64, /* Steno writes it; who sends it is refused */
 };
 
-/* The members that a handler reads; the last has no name. Others are not looked at. */
+/* The members that a handler reads; the last entry has no name. Other members are ignored. */
 struct body_rule {
         const char *name;
         unsigned kinds;
 };
 
 /*
- * Parses the body as JSON; an empty body is {}. With rules it must be an object whose members keep
- * them; NULL: the handler looks at all of it itself. False: a 400 was answered.
+ * Parses the body as JSON; an empty body is {}. With rules it must be an object whose members
+ * follow them; NULL: the handler checks the whole body itself. False: a 400 was answered.
  */
 bool request_json(struct request *r, struct json *j, const struct body_rule *rules);
 /* The same for a document that has been parsed, such as a part of a form. */
@@ -150,20 +150,21 @@ void request_error_in(struct request *r, const char *param, int status, const ch
     const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 /* The same for what the library answered. */
 void request_failed(struct request *r, int rc, const struct steno_error *err);
-/* Counts `size` more bytes as held for this request, until it ends. False, and answered with 503:
- * the requests under way hold too much already. */
+/* Reserves `size` more bytes of memory for this request, until it ends. False: a 503 was answered,
+ * because the requests under way use too much already. */
 bool request_charge(struct request *r, size_t size);
 
-/* Answers with the JSON that a call of the library has made, which is freed, or with its failure.
+/* Answers with the JSON that a library call returned, and frees it, or with the call's error.
  */
 void request_reply_made(struct request *r, int rc, char *json, const struct steno_error *err);
 
-/* What the Idempotency-Key stands for in the caller's project, for one purpose: a hash from which
- * the ids of new things are made. False: there is no key. */
+/* A hash of the Idempotency-Key, the caller's project and a purpose, from which the ids of new
+ * objects are made. False: there is no key. */
 bool request_keyed(const struct request *r, struct str purpose, char hex[SHA256_HEX]);
 /*
- * Makes a conversation. `id` NULL: one that follows from the Idempotency-Key, which is opened when
- * it is there already (*again, may be NULL), or a new one. The error is the caller's to answer.
+ * Makes a conversation. `id` NULL: the id follows from the Idempotency-Key (an existing
+ * conversation is then opened, and *again is set, which may be NULL), or is a new one. The caller
+ * answers the error.
  */
 int request_conv_create(struct request *r, const char *id, const char *meta,
     struct steno_conv **out, bool *again, struct steno_error *err);

@@ -1,6 +1,7 @@
 /*
- * route.h - the table of routes: the one place that says what can be asked, by whom, and how
- * much. The docs page and the test of every identity on every route are made from it.
+ * route.h - the table of routes: the one place that defines which requests exist, who may send
+ * them, and how large they may be. The docs page and the test of every identity on every route are
+ * made from it.
  */
 #ifndef HTTP_ROUTE_H
 #define HTTP_ROUTE_H
@@ -16,7 +17,8 @@ enum route_scope {
         SCOPE_VISITOR, /* open while --public is on */
         SCOPE_SESSION, /* a token; a visitor's token too, for its own conversation */
         SCOPE_PROJECT, /* a token of a project */
-        SCOPE_GATEWAY, /* the same; it may stand where a provider's key stands, or in the path */
+        SCOPE_GATEWAY, /* the same; the token may also be in the place of a provider's key, or in
+                          the path */
         SCOPE_PATH,    /* a token of a project; it may stand in the path */
 };
 
@@ -25,7 +27,7 @@ enum route_flags {
         ROUTE_BYTES = 4,     /* takes a file, whatever it calls itself */
         ROUTE_STREAMS = 2,   /* may answer with a stream */
         ROUTE_TURN = 8,      /* may last as long as a turn: has a thread of its own */
-        ROUTE_URGENT = 16,   /* is answered under any load: never waits for another request */
+        ROUTE_URGENT = 16,   /* is answered under any load: it never waits for another request */
         ROUTE_LATER = 32,    /* the handler calls http_finish() itself, perhaps later */
         ROUTE_SPOOL = 64,    /* its body goes to the disk as it comes (spool.h) */
 };
@@ -35,7 +37,7 @@ typedef void (*route_fn)(struct request *r);
 struct route {
         const char *method;  /* "*": any */
         const char *pattern; /* "/api/runs/:id/events"; a parameter is one raw segment, decoded.
-                              * "/openai/v1/" and a star: everything below it, as it is */
+                              * "/openai/v1/" and a star: everything below it, unchanged */
         enum route_scope scope;
         unsigned flags;
         uint64_t body_max;

@@ -1,10 +1,10 @@
 /*
  * runner.h - the runs that this server makes: starting, stopping, approving.
  *
- * A run goes on when its readers leave; it is ended by the model, a limit, a stop or the server's
- * end. Everybody who watches reads the journal (follow.h). A call that wants permission waits for
- * an answer while anybody is connected who may give one, here or at another server of the store;
- * when nobody was for limits.approvalSeconds, it is denied.
+ * A run continues when its readers leave; the model, a limit, a stop or the end of the server ends
+ * it. All readers read the journal (follow.h). A call that needs permission waits while somebody
+ * who may answer is connected, here or at another server of the store. It is denied when nobody was
+ * connected for limits.approvalSeconds.
  */
 #ifndef HTTP_RUNNER_H
 #define HTTP_RUNNER_H
@@ -17,8 +17,8 @@ struct runner;
 
 /* `session` is borrowed: the model, the tools, the rules. */
 struct runner *runner_new(struct server *server, struct session *session);
-/* Asks every run to stop and waits for them. The server is stopping, so that none begins any more;
- * all other questions are still answered. */
+/* Asks every run to stop and waits for them. No new run begins, because the server is stopping; all
+ * other calls still work. */
 void runner_end(struct runner *chat);
 /* Once nobody asks any more. */
 void runner_free(struct runner *chat);
@@ -50,7 +50,8 @@ int runner_run(struct runner *chat, const struct runner_turn *turn, char run[64]
 /* STENO_ENOTFOUND: no live run of that project here. */
 int runner_stop(struct runner *chat, const char *project, const char *run, struct steno_error *err);
 /* `approval` (may be NULL) must be the hash that the event named: STENO_ECONFLICT. STENO_ENOTFOUND:
- * no such call waits here, or (*over) somebody was first: then it waits nowhere else either. */
+ * no such call waits here. *over is set if somebody else has answered it: then it waits nowhere
+ * else either. */
 int runner_approve(struct runner *chat, const char *project, const char *run, const char *call,
     const char *approval, bool allow, bool *over, struct steno_error *err);
 /*

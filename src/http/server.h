@@ -46,8 +46,8 @@ struct server_options {
         const char *lent_token;     /* one more token, for the gateway's routes only; may be NULL */
         const char *lent_project;   /* and its project */
         struct server_tally *tally; /* may be NULL; must outlive the server */
-        bool fixtures; /* nothing but POST /mcp with the fixtures of MCP's conformance suite, open
-                          to everybody; there is neither a store nor a token, and `store` is NULL */
+        bool fixtures; /* serve only POST /mcp with the fixtures of MCP's conformance suite, without
+                          a token; there is no store, and `store` is NULL */
 };
 
 struct server;
@@ -56,7 +56,7 @@ int server_start(const struct server_options *opt, struct server **out, struct s
 /* The address to open, with the token in its fragment. */
 const char *server_address(const struct server *s);
 int server_port(const struct server *s);
-/* Stops taking connections, finishes what was accepted, ends the streams. */
+/* Accepts no more connections, finishes the accepted requests, and ends the streams. */
 void server_stop(struct server *s);
 
 #endif

@@ -1,10 +1,11 @@
 /*
- * spool.h - a body that goes to the disk as it comes, for routes with ROUTE_SPOOL.
+ * spool.h - writes a body to the disk while it arrives, for routes with ROUTE_SPOOL.
  *
  * The daemon's threads never write to a disk. They gather up to SERVER_SPOOL_PIECE bytes in
  * r->body; then the connection is suspended, a worker appends them to a file without a name
- * (base/named_file.h), and the connection goes on. So a body costs this much memory, however long
- * it is, and a slow disk slows its own client alone. A short body never reaches the disk.
+ * (base/named_file.h), and the connection goes on. So a body needs only this much memory, however
+ * long it is, and a slow disk slows only the client that sends the body. A short body is never
+ * written to the disk.
  */
 #ifndef HTTP_SPOOL_H
 #define HTTP_SPOOL_H
@@ -13,7 +14,8 @@
 
 /* Is there room for `n` more bytes in memory? */
 bool spool_has_room(const struct request *r, size_t n);
-/* On a worker: writes what was gathered. What goes wrong is in r->spool_failed, a negative errno.
+/* On a worker: writes the gathered bytes. An error is stored in r->spool_failed, as a negative
+ * errno.
  */
 void spool_write(struct request *r);
 void spool_release(struct request *r);

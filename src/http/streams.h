@@ -1,10 +1,10 @@
 /*
  * streams.h - an answer that goes on: server-sent events, or the bytes of a file.
  *
- * A stream is fed from any thread with a bounded queue between: a reader that falls too far behind
- * is cut off and can resume by the id of the last event it saw; nobody waits for it. Ended streams
- * send what is queued first. The token that opened a stream is watched: when it is revoked the
- * stream ends within a second.
+ * Any thread may write to a stream. There is a bounded queue between writer and reader, and writers
+ * never wait: a reader that falls too far behind is disconnected, and can resume with the id of the
+ * last event that it saw. A stream that is ended first sends what is queued. The token that opened
+ * a stream is watched: when it is revoked the stream ends within a second.
  */
 #ifndef HTTP_STREAMS_H
 #define HTTP_STREAMS_H
@@ -29,16 +29,17 @@ void stream_unref(struct stream *s);
 bool stream_write(struct stream *s, const void *p, size_t n);
 /* One event; `id` and `event` may be NULL. Data is put on one line (JSON has no raw line feeds). */
 bool stream_event(struct stream *s, const char *id, const char *event, const char *data, size_t n);
-/* No more will come; what is queued is sent, then the stream ends cleanly. */
+/* Ends the stream cleanly after what is queued has been sent. */
 void stream_end(struct stream *s);
-/* Ends it now, uncleanly: the reader must not take it for a success. */
+/* Breaks the stream off at once, so that the reader does not take it for complete. */
 void stream_break(struct stream *s);
 bool stream_is_open(struct stream *s);
 /* May its reader answer the questions of a run? Visitors may not. */
 bool stream_may_answer(const struct stream *s);
-/* Is there room for more, so that a writer who can wait need not have the reader cut off? */
+/* Is there room in the queue? A writer that can wait should wait for room, because otherwise the
+ * reader is disconnected. */
 bool stream_has_room(struct stream *s);
-/* How long nothing has been taken by the reader although something is queued, in ms. */
+/* For how many ms the reader has taken nothing although something is queued. */
 int64_t stream_stalled(struct stream *s);
 
 /* ---- the server's side ---- */

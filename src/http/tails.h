@@ -1,5 +1,5 @@
 /*
- * tails.h - readers of outputs that still grow. One thread looks after all of them.
+ * tails.h - readers of outputs that still grow. One thread serves all of them.
  */
 #ifndef HTTP_TAILS_H
 #define HTTP_TAILS_H

@@ -1,10 +1,10 @@
 /*
- * waiting.h - the calls of a project that wait for permission, whoever runs them.
+ * waiting.h - the calls of a project that wait for permission, in this process and in others.
  *
- * What this server runs itself is known at once (runner.h). Runs of other processes, a second
- * server or a terminal, are found in the store: the newest conversations are looked at about once a
- * second while anybody asks, those with a live run that is not ours, and their journals from where
- * they were read last.
+ * Runs of this server are known at once (runner.h). Runs of other processes (another server, or a
+ * terminal) are found in the store: while anybody asks, the newest conversations are checked about
+ * once a second, and of those with a live run that is not ours, the new part of the journal is
+ * read.
  */
 #ifndef HTTP_WAITING_H
 #define HTTP_WAITING_H

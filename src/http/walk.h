@@ -1,9 +1,9 @@
 /*
- * walk.h - the records of a conversation as a story: who spoke, what was called and what came of
- * it, whatever format a message was stored in.
+ * walk.h - goes through the records of a conversation and reports messages, calls and results,
+ * whatever format a message was stored in.
  *
- * Texts are decoded, cut to WALK_TEXT_MAX bytes between characters, and live until the callback
- * returns. What a failed call has said is cut to WALK_FAILURE_MAX, which no excerpt reaches.
+ * Texts are decoded, cut between characters to WALK_TEXT_MAX bytes, and valid until the callback
+ * returns. The text of a failed call is cut to WALK_FAILURE_MAX, which is longer than any excerpt.
  */
 #ifndef HTTP_WALK_H
 #define HTTP_WALK_H
@@ -51,12 +51,12 @@ struct walk_result {
         int64_t exit;
         struct str ref; /* of the whole output */
         uint64_t bytes; /* of it */
-        uint64_t kept;  /* of it that no model sees, because a stub stands there */
+        uint64_t kept;  /* the part that no model sees, because it gets a stub */
         bool excerpt;   /* `text` is what a stub shows of the output */
         struct str text;
 };
 
-/* A non-zero answer of a callback ends the walk and is returned. Each may be NULL. */
+/* A non-zero return of a callback ends the walk and is returned. Each callback may be NULL. */
 struct walk {
         void *ctx;
         int (*message)(void *ctx, const struct walk_message *m);
@@ -64,7 +64,7 @@ struct walk {
         int (*result)(void *ctx, const struct walk_result *r);
 };
 
-/* Tells one record. What is not a message, or cannot be read, tells nothing. */
+/* Reports one record. Records that are not messages or cannot be read are skipped. */
 int walk_record(const struct walk *to, const struct steno_record *r, struct steno_error *err);
 
 const char *walk_state_name(enum walk_state state);

@@ -2,7 +2,7 @@
  * watchers.h - tells the store in which projects somebody is connected here who may answer a run's
  * questions (steno_watch_begin). Whoever holds a run, at whichever server, waits for them.
  *
- * Used by the ticker alone: it notes the project of each open stream, then settles.
+ * Only the ticker uses it: it notes the project of each open stream, then settles.
  */
 #ifndef HTTP_WATCHERS_H
 #define HTTP_WATCHERS_H

@@ -10,11 +10,11 @@
  *   r/RUN         the events of a run behind a seq, until it has finished
  *   o/ID/REF      the bytes of an output behind an offset, until it is complete
  *
- * ID and REF are percent-encoded. What follows a # is the reader's own: two windows can watch the
- * same thing from two places. Each event has the topic as its name; what is in it is said in
- * docs/api.md. A reader that was cut off opens a new watch with the places it had reached.
- *
- * Whoever watches the approvals of a project is somebody who can answer them (runner.h).
+ * ID and REF are percent-encoded. The server ignores what follows a #, so that two windows can
+ * watch the same topic from two places. Each event has its topic as its name; docs/api.md describes
+ * the contents. A reader that was disconnected opens a new watch with the places that it had
+ * reached. A client that watches the approvals of a project counts as somebody who can answer them
+ * (runner.h).
  */
 #ifndef HTTP_WATCHES_H
 #define HTTP_WATCHES_H
@@ -30,13 +30,13 @@ struct watches *watches_new(struct server *server);
 /*
  * Begins a watch of a project. `topics` is an object of topics and places in `j`. Takes over the
  * caller's reference to the stream, also when it fails. The first event, "watch", has the id by
- * which topics are changed. STENO_EINVAL: a topic is none, or there are too many.
+ * which topics are changed. STENO_EINVAL: a topic is not valid, or there are too many.
  */
 int watches_add(struct watches *all, const char *project, const struct json *j, json_ref topics,
     struct stream *stream, struct steno_error *err);
 /* Are there as many as this server takes? */
 bool watches_full(struct watches *all);
-/* Are these topics? STENO_EINVAL, with the first that is none. */
+/* Checks topics. STENO_EINVAL names the first one that is not valid. */
 int watches_check(const struct json *j, json_ref topics, struct steno_error *err);
 /* `add` as above, `remove` an array of topics; either may be JSON_NONE. STENO_ENOTFOUND: no such
  * watch of that project. */

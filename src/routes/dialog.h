@@ -1,11 +1,10 @@
 /*
- * dialog.h - a page that keeps its own list of messages, and the conversation that it talks to.
+ * dialog.h - for clients that keep their own list of messages (the AI SDK, AG-UI).
  *
- * The clients of others (the AI SDK, AG-UI) send their whole list with every request. What is
- * stored already is known by its id and left alone; what is new is appended. Nothing is deleted
- * because a page does not send it: many pages send their last message only. A page says it when it
- * has cut its list (regenerate, edit), and then the messages behind the cut are deleted as an
- * amendment deletes them: they stay in the log.
+ * They send their whole list with every request. Messages with a stored id are left alone; new ones
+ * are appended. A message is not deleted because a page does not send it: many pages send only
+ * their last message. A page says so explicitly when it has cut its list (regenerate, edit). Then
+ * amendments delete the messages behind the cut: they stay in the log.
  */
 #ifndef ROUTES_DIALOG_H
 #define ROUTES_DIALOG_H
@@ -18,7 +17,7 @@
 /* The newest run of a conversation. */
 struct dialog_run {
         char id[ID_MAX + 1]; /* "": there is none */
-        bool live;           /* it goes on, or its process died and nobody has noticed yet */
+        bool live;           /* the run is live, or its process died and nobody has noticed yet */
         bool died;
 };
 
@@ -35,8 +34,8 @@ int dialog_is_last(struct steno_conv *conv, uint64_t seq, bool *last, struct ste
  * assistant, and stay with it when `with_reply` is set. */
 int dialog_cut(struct steno_conv *conv, uint64_t seq, bool with_reply, struct steno_error *err);
 
-/* Starts the turn and answers with its events, or with an error. A turn whose run (turn->run) is
- * there already is not started again. */
+/* Starts the turn and answers with its events, or with an error. A turn whose run (turn->run)
+ * already exists is not started again. */
 void dialog_start(
     struct request *r, const struct runner_turn *turn, const struct projection *projection);
 /* Answers with the events of a run, from its first on. */

@@ -1,7 +1,7 @@
 /*
- * history.h - a conversation as the APIs of others page through it: visible messages, forwards or
- * backwards, each with its id and metadata. Amendments are applied: what was deleted is not there,
- * what was superseded is what took its place.
+ * history.h - pages through a conversation for the OpenAI and Acontext APIs: visible messages,
+ * forwards or backwards, each with its id and metadata. Amendments are applied: deleted messages
+ * are left out, and superseded ones are replaced.
  */
 #ifndef ROUTES_HISTORY_H
 #define ROUTES_HISTORY_H
@@ -20,7 +20,7 @@ struct history {
 };
 
 /* `outputs` is what the request asked for ("stub", "full"), or NULL: then the configs of the
- * conversation count, else the settings of its project; without those, messages are given as they
+ * conversation decide, else the settings of its project; without these, messages are given as they
  * were stored. */
 int history_outputs(struct history *h, const char *outputs, struct steno_error *err);
 

@@ -42,7 +42,7 @@ struct answer {
 
 /* ---- what the model is asked (answers_request.c) ---- */
 
-/* Opens, makes or forks the conversation that the request names or goes on in. */
+/* Opens, makes or forks the conversation that the request names or continues. */
 bool answers_find_conv(struct answer *a);
 /* Fills a->given and a->input. */
 bool answers_take_input(struct answer *a);
@@ -58,7 +58,7 @@ bool answers_begin_run(struct answer *a);
 int answers_on_event(void *ctx, struct str name, struct str data);
 /* An upstream that answers with one object although it was asked for a stream. */
 int answers_tell_whole(struct answer *a, struct str body, struct steno_error *err);
-/* Ends the run; a response that was not completed is told as failed or as cancelled. */
+/* Ends the run; a response that was not completed is reported as failed or as cancelled. */
 void answers_finish_run(struct answer *a, int rc, const struct steno_error *why);
 /* Until its run has ended. */
 void answers_wait(struct request *r, const char *id);
@@ -84,7 +84,7 @@ int answers_facts_read(struct steno_store *store, const char *project, const cha
 
 /* The conversation of a response, which the caller closes; else 404 was answered. */
 struct steno_conv *answers_find(struct request *r, const char *id);
-/* Answers with the response as it was told last. */
+/* Answers with the response as its last event has it. */
 void answers_reply(struct request *r, const char *id);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * items.h - items of OpenAI's Conversations: from what clients send to what is stored, and
- * from any stored message to items with ids.
+ * items.h - converts between items of OpenAI's Conversations and stored messages: from what clients
+ * send to what is stored, and from any stored message to items with ids.
  */
 #ifndef ROUTES_OPENAI_ITEMS_H
 #define ROUTES_OPENAI_ITEMS_H
@@ -17,7 +17,7 @@
 bool items_normalise(const struct json *j, json_ref item, struct str seed, size_t index,
     struct buf *out, const char **why);
 
-/* Item `k` of a stored message: its JSON with an id. False: it has no more. */
+/* Item `k` of a stored message: its JSON with an id. False: the message has no such item. */
 bool items_of_message(const struct history_item *message, size_t k, struct buf *out);
 size_t items_count(const struct history_item *message);
 

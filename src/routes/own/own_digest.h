@@ -17,7 +17,7 @@ void own_digest_put_failure(struct jsonw *w, const struct digest_failure *f, siz
 /* "prices":{...}, the configuration's, where it has some. */
 void own_digest_put_prices(struct jsonw *w, struct request *r);
 
-/* Which conversations a list is about. Members are NULL, 0 or empty where nothing is asked. */
+/* The filter of a list. Members are NULL, 0 or empty where they do not filter. */
 struct own_filter {
         const char *is; /* error, running, waiting */
         const char *tool;
@@ -30,8 +30,9 @@ bool own_filter_read(struct request *r, struct own_filter *f);
 bool own_filter_is_set(const struct own_filter *f);
 
 /*
- * The digest of a conversation of a list, `item` of `j`: what is known of it while it has no new
- * record, or else what its files say. *d is NULL when it has just been removed; digests_close.
+ * The digest of a conversation in a list, `item` of `j`: the cached one while the conversation has
+ * no new record, otherwise a new one from its files. *d is NULL when the conversation has just been
+ * removed; it is closed with digests_close.
  */
 int own_row_digest(struct request *r, const struct json *j, json_ref item, const char *id, int ms,
     const struct digest **d, struct steno_error *err);
@@ -39,7 +40,7 @@ int own_row_digest(struct request *r, const struct json *j, json_ref item, const
 enum own_row {
         OWN_ROW_LEFT_OUT, /* the filter does not let it pass, or it has just been removed */
         OWN_ROW_SHOWN,
-        OWN_ROW_UNREAD, /* it has not been read far enough to know; the next try goes on there */
+        OWN_ROW_UNREAD, /* not read far enough to decide; the next attempt continues there */
 };
 
 /*

@@ -1,6 +1,6 @@
 /*
- * own_facts.h - what a page wants to know of the records under a view: their seqs, and the fields
- * that the view's format has no place for.
+ * own_facts.h - facts about the records behind a view, for the page: their seqs, and members that
+ * the view's format does not have.
  */
 #ifndef ROUTES_OWN_OWN_FACTS_H
 #define ROUTES_OWN_OWN_FACTS_H
