@@ -9,8 +9,8 @@
 #include "base/buf.h"
 #include "base/str.h"
 
-/* What a call does: a command as a shell would take it, word for word; else its arguments as they
- * are. May have several lines. */
+/* Writes what a call does: a command as it would be typed in a shell, otherwise its arguments as
+ * they are. May have several lines. */
 void callview_put(struct buf *b, const char *tool, struct str args);
 
 /* A word as a shell would take it. */
@@ -19,13 +19,12 @@ void callview_put_word(struct buf *b, const char *word);
 /* The same as callview_put in one row of at most `columns`, cut with an ellipsis. */
 void callview_put_row(struct buf *b, const char *tool, struct str args, unsigned columns);
 
-/* The whole of it for a question about permission, in rows of a terminal of `columns` (0: 80): each
- * row behind a bar, those of a line that goes on behind a broken one; runs of blank rows are
- * counted. */
+/* Writes all of it for a question about permission, in rows of a terminal of `columns` (0: 80).
+ * Each row has a bar in front, wrapped rows a broken bar; runs of blank rows are counted. */
 void callview_put_whole(struct buf *b, const char *tool, struct str args, unsigned columns);
 
-/* A result's first rows, each behind a bar; of a stub some rows of each section, of a search its
- * matches. `sgr` may be NULL. */
+/* A result's first rows, each with a bar in front; for a stub some rows of each section, for a
+ * search its matches. `sgr` may be NULL. */
 void callview_put_result(struct buf *b, struct str content, unsigned columns, const char *sgr);
 
 #endif

@@ -192,7 +192,8 @@ static int run_backup(struct cli *c, const void *opts, int argc, char **argv)
 
         (void)argc;
         if (o->verify && is_file(argv[0]))
-                return cli_usage(c, "--verify goes with a folder: a file is always made anew");
+                return cli_usage(
+                    c, "--verify needs a folder: a backup file is always written completely");
         int rc = cli_open_store(c, CLI_MUST_EXIST);
         if (rc != 0)
                 return rc;

@@ -1,5 +1,5 @@
 /*
- * command.h - what a command is, and what every command may use.
+ * command.h - the table of commands, and the functions that commands share.
  *
  * A command is a row: its name, its options, an example, and a function of about fifty lines that
  * makes one call of the library and prints the answer. Help, option parsing, usage errors and the
@@ -140,7 +140,7 @@ const char *help_nearest(const char *word);
 const char *help_nearest_of_family(const char *family, const char *word);
 /* "list, read, tail, grep": the second words of such commands. */
 void help_put_family(struct buf *b, const char *family);
-/* The option whose name comes closest to a misspelt one, without its dashes, or NULL. */
+/* The option whose name is closest to a misspelt one, without its dashes, or NULL. */
 const char *help_nearest_option(
     const struct opt *opts, const struct opt *globals, const char *word);
 
@@ -153,7 +153,7 @@ int cli_exit_code(int steno_code);
 int cli_refuse(struct cli *c, int exit_code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 int cli_usage(struct cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* The same line about something that stops nothing; also with --quiet. */
+/* The same line as a warning that does not stop the command; printed also with --quiet. */
 void cli_warn(struct cli *c, const char *what);
 /* For a person, unless --quiet. */
 void cli_say(struct cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -179,19 +179,22 @@ enum cli_open {
 /* Into c->store and c->conv; main closes them. 0, or an exit code, reported. */
 int cli_open_store(struct cli *c, enum cli_open how);
 int cli_open_conv(struct cli *c, const char *id);
-/* What is meant by the name of a run: the run; or, where a conversation has the name, its run that
- * is at work or else its newest, because people know conversations. The store is open. */
+/* Finds the run that a name means: the run with this id, or, if it is the id of a conversation, its
+ * live run or else its newest one, because people remember conversations. The store must be
+ * open. */
 const char *cli_run_of(struct cli *c, const char *name);
-/* The same, and makes store and conversation where they are not there. */
+/* The same, but makes the store and the conversation if they do not exist. */
 int cli_make_conv(struct cli *c, const char *id);
 
-/* A destructive step: asks on a terminal, needs --yes elsewhere. 0 to go on, or an exit code. */
+/* Confirms a destructive step: asks on a terminal, needs --yes elsewhere. Returns 0 to continue, or
+ * an exit code. */
 int cli_confirm(struct cli *c, const char *question, ...) __attribute__((format(printf, 2, 3)));
 
 /* Prints a JSON answer and a line feed; frees it. Returns EXIT_DONE. */
 int cli_print_json(struct cli *c, char *json);
 
-/* The end of messages that went through out_sink, and their report on standard error (or NULL). */
+/* Ends messages that were written with out_sink, and prints their report (which may be NULL) on
+ * standard error. */
 void cli_end_view(struct cli *c, const char *report);
 /* Says in one line that a view or a conversion left out calls or results, if its report says so. */
 void cli_say_lost(struct cli *c, const char *report);

@@ -15,12 +15,12 @@
 /* Reads a file (NULL or "-": standard input) to its end. 0 or an exit code, reported. */
 int input_slurp(struct cli *c, const char *path, struct buf *out);
 
-/* Opens a file for reading; NULL or "-" is standard input. Else the exit code with a minus,
- * reported: a file that is not there is a mistake in the command line. */
+/* Opens a file for reading; NULL or "-" is standard input. On failure the error is reported and the
+ * negative exit code returned: a missing file is a mistake in the command line. */
 int input_open(struct cli *c, const char *path);
 /* How a person calls it. */
 const char *input_name(const char *path);
-/* read() that goes on after EINTR. The number of bytes, 0 at the end, or -1 (errno; EINTR after
+/* read() that continues after EINTR. The number of bytes, 0 at the end, or -1 (errno; EINTR after
  * Ctrl-C). */
 ssize_t input_read(int fd, void *p, size_t n);
 
@@ -33,9 +33,9 @@ struct input_values {
         struct buf b;
         uint64_t base; /* stream position of b's first byte */
         bool eof;
-        /* where the look for the end of the first value stands */
+        /* how far the search for the end of the first value has come */
         size_t seen;      /* bytes looked at */
-        size_t next_scan; /* look for faults again when this many bytes are there */
+        size_t next_scan; /* check for syntax errors again when this many bytes are there */
         size_t message;   /* where the message at hand began, of an object or of a batch */
         unsigned depth;
         bool batch; /* the value is an array: messages are one level further in */

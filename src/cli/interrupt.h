@@ -12,16 +12,16 @@
 
 void interrupt_install(void);
 bool interrupt_pending(void);
-/* What a shell calls a program that this signal ended: 130 for Ctrl-C, 143 for SIGTERM. */
+/* The exit code of a program that this signal has ended: 130 for Ctrl-C, 143 for SIGTERM. */
 int interrupt_exit_code(void);
 /* Was the process told to end, by SIGTERM? */
 bool interrupt_is_term(void);
 /* For a program that is meant to be ended by SIGTERM: its exit code is then not that of an
  * interrupt. */
 void interrupt_obeyed(void);
-/* Forgets a Ctrl-C, and says whether there was one; the other signals are not forgotten. */
+/* Clears a Ctrl-C, and returns whether there was one; other signals are not cleared. */
 bool interrupt_take(void);
-/* From now on it takes so many signals to end the process at once (2). */
+/* Sets how many signals end the process at once (default: 2). */
 void interrupt_patience(int signals);
 /* The first signal also requests this, from inside the handler; NULL: nothing. It must live until
  * another takes its place. */
@@ -32,7 +32,7 @@ void interrupt_ignore(void);
 
 /* While a line is edited: notice that the program was continued, or the terminal resized. */
 void interrupt_watch_terminal(bool on);
-/* Whether that happened since the last time this was asked. */
+/* Did that happen since the last call? */
 bool interrupt_terminal_changed(void);
 
 #endif

@@ -34,9 +34,11 @@ void out_str(struct out *o, struct str s);
 void out_puts(struct out *o, const char *z);
 void out_printf(struct out *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Text from outside: neutralised when a terminal will show it, byte for byte otherwise. */
+/* Writes text from outside: control sequences are made harmless for a terminal; elsewhere it is
+ * written byte for byte. */
 void out_text(struct out *o, struct str s);
-/* The same for a stream that may be cut anywhere; out_text_end() puts what was held back. */
+/* The same for a stream that may be cut anywhere; out_text_end() writes the bytes that were held
+ * back. */
 void out_text_piece(struct out *o, struct str s);
 void out_text_end(struct out *o);
 

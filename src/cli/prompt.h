@@ -1,9 +1,9 @@
 /*
- * prompt.h - the lines that a person, or a script, types.
+ * prompt.h - reads lines that a person or a script enters.
  *
- * On a terminal that can do it, lines are edited with libedit (UTF-8, history, the keys of
- * ~/.editrc); elsewhere they are read as they come. Nothing is read ahead, because a question
- * about permission reads from the same input.
+ * On a capable terminal, lines are edited with libedit (UTF-8, history, the keys of ~/.editrc);
+ * elsewhere they are read as they come. Nothing is read ahead, because a question about permission
+ * reads from the same input.
  */
 #ifndef CLI_PROMPT_H
 #define CLI_PROMPT_H

@@ -16,7 +16,7 @@
 bool term_colours(int fd, const char *when);
 /* Columns of the terminal, $COLUMNS, or 80. */
 unsigned term_width(void);
-/* The same, however narrow a terminal is: for rows that it must not wrap itself. */
+/* The same, without a minimum for narrow terminals: for rows that the terminal must not wrap. */
 unsigned term_real_width(void);
 /* Columns that a text without control characters takes. */
 unsigned term_columns(struct str s);
@@ -32,7 +32,8 @@ void term_cell(struct buf *b, struct str s, unsigned width);
 /* The same for a number, flush right. */
 void term_cell_right(struct buf *b, struct str s, unsigned width);
 
-/* Writes to standard error, all of it, errors ignored: there is nowhere to report them. */
+/* Writes all of it to standard error. Errors are ignored, because there is nowhere to report
+ * them. */
 void term_stderr(struct str s);
 
 /* Sends `o` through the user's pager when it is a terminal; the pager's process, or 0 when there is

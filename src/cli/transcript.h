@@ -1,5 +1,5 @@
 /*
- * transcript.h - records as a person reads them: who, when, what, and how the tools went.
+ * transcript.h - prints records for a person: who, when, what, and how the tools ended.
  */
 #ifndef CLI_TRANSCRIPT_H
 #define CLI_TRANSCRIPT_H
@@ -44,8 +44,8 @@ void transcript_release(struct transcript *t);
 int transcript_heading(struct transcript *t);
 /* First pass: remembers what was deleted or replaced. 0 or a negative code. */
 int transcript_learn(struct transcript *t, const struct steno_record *r);
-/* Also before the second pass: which calls have no result, and why. Without it they are shown bare,
- * so failures are ignored. */
+/* Also called before the second pass: finds the calls without a result, and why. Failures are
+ * ignored; such calls are then shown without a reason. */
 void transcript_learn_open(struct transcript *t);
 /* Second pass: prints. 0 or a negative code. */
 int transcript_record(struct transcript *t, const struct steno_record *r, struct steno_error *err);
