@@ -3,9 +3,9 @@
  *
  *   {"at":"...","project":...,"conversation":...,"seq":N,"what":"..."}
  *
- * What is damaged and cannot be mended is told of by every check. A line here says that its owner
- * knows of it: it is told of as accepted from then on, and counts no more. Nothing else reads the
- * file, so views go on to name what is lost.
+ * Every check reports damage that cannot be repaired. A line here says that the owner knows about a
+ * loss: from then on it is reported as accepted and no longer counted. Nothing else reads the file,
+ * so views still name what is lost.
  */
 #ifndef API_ACCEPTED_H
 #define API_ACCEPTED_H

@@ -2,9 +2,9 @@
  * api_append.h - appending what an importer found: messages of any format, each with the id and
  * the time that it had elsewhere.
  *
- * The caller makes sure that no id is in the log already (files_read_id), because it is the one who
- * decides what a message that comes again means. Every item is a batch of its own, so that a fork
- * can be cut behind any of them; all go in with one write and one sync, or none.
+ * The caller makes sure that no id is in the log already (files_read_id), because the caller
+ * decides what to do with a message that comes again. Every item is a batch of its own, so that a
+ * fork can be cut behind any of them; all go in with one write and one sync, or none.
  */
 #ifndef API_API_APPEND_H
 #define API_API_APPEND_H

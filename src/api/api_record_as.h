@@ -1,5 +1,5 @@
 /*
- * api_record_as.h - one message in another format, as it stands: nothing is repaired, nothing is
+ * api_record_as.h - converts one message to another format: nothing is repaired, and nothing is
  * left out.
  */
 #ifndef API_API_RECORD_AS_H

@@ -212,8 +212,8 @@ static int take_over(struct recovery *r, const char *name, struct run_state *s)
                         return looked;
                 if (waited >= COMPLETING_MS)
                         return error_set(r->err, STENO_ETIMEOUT,
-                            "run \"%.64s\" has been completed by somebody else for %d s", name,
-                            COMPLETING_MS / 1000);
+                            "run \"%.64s\" is still being completed by another process after %d s",
+                            name, COMPLETING_MS / 1000);
                 wait_sleep(LOOK_AGAIN_MS);
         }
 }

@@ -1,6 +1,6 @@
 /*
- * api_recover.h - completing a run that died, where somebody reads, serves or runs its
- * conversation (steno_conv_recover in steno.h says what that means).
+ * api_recover.h - completes a run that died, when somebody reads, serves or runs its conversation
+ * (steno_conv_recover in steno.h says what that means).
  */
 #ifndef API_API_RECOVER_H
 #define API_API_RECOVER_H
@@ -17,9 +17,10 @@
 int api_recover(struct steno_conv *conv, struct steno_error *err);
 
 /*
- * The same before a read, which must not fail because of it: a failure is only a warning. NULL:
- * read `conv`. Else nothing can be written here, and what it returns, closed with
- * steno_conv_close(), has what completing the run would have stored (api_aside.h).
+ * The same before a read. The read must not fail because of it, so a failure is only a warning.
+ * Returns NULL: read `conv`. Otherwise the store cannot be written to, and the returned
+ * conversation, which is closed with steno_conv_close(), has what completing the run would have
+ * stored (api_aside.h).
  */
 struct steno_conv *api_recover_to_read(struct steno_conv *conv);
 

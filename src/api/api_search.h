@@ -1,5 +1,5 @@
 /*
- * api_search.h - what indexing and asking share: the text of a record, as search sees it.
+ * api_search.h - the text of a record as search sees it; used for indexing and for queries.
  */
 #ifndef API_API_SEARCH_H
 #define API_API_SEARCH_H

@@ -48,7 +48,8 @@ struct steno_conv {
 };
 
 /* What is open keeps what it came from, so that callers close in any order. */
-/* A store around what is open already, and is closed with it; closed also when this fails. */
+/* Makes a store from an open backend and takes it over; the backend is closed also when this
+ * fails. */
 int api_store_around(struct backend_store *backend, const struct env *env, struct steno_store **out,
     struct steno_error *err);
 void api_store_hold(struct steno_store *store);

@@ -175,7 +175,7 @@ static int read_options(struct view *v, const struct steno_view_options *opt)
         if ((v->stored || v->own) &&
             (v->hub.edit_strategies || v->hub.budget || outputs == STENO_OUTPUTS_STUB))
                 return error_set(v->err, STENO_EINVAL,
-                    "messages as they came take no edits, no budget and no stubs");
+                    "the format stored takes no edits, no budget and no stubs");
         v->stream = format->ready && !v->hub.edit_strategies && !v->hub.budget && !v->hub.strict &&
                     !v->hub.every;
         return 0;

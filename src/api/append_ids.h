@@ -1,11 +1,11 @@
 /*
- * append_ids.h - ids of calls that came without one, given once, when they are appended.
+ * append_ids.h - gives ids to calls that came without one, once, when they are appended.
  *
  * A call without an id gets one, which stands in its record (x.calls). A result without an id
- * answers a call of its own message, where that has made it, else the oldest open call of its
- * tool's name in the latest block that has one; a result without a name answers the oldest open
- * call there, whatever its tool (x.answers). Views, pairing and refusals use those
- * ids; the message itself stays as it came.
+ * answers a call of its own message, if that has one, else the oldest open call of its tool's name
+ * in the latest block that has one; a result without a name answers the oldest open call there,
+ * whatever its tool (x.answers). Views, pairing and refusals use those ids; the message itself
+ * stays as it came.
  */
 #ifndef API_APPEND_IDS_H
 #define API_APPEND_IDS_H

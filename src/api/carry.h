@@ -1,6 +1,6 @@
 /*
- * carry.h - how a message is carried: what of it leaves the log line for files of its own, and
- * how it comes back.
+ * carry.h - moves large parts of a message from its log line to files of their own, and puts them
+ * back.
  *
  * On the way in a large tool output becomes an artifact and a stub takes its place, wherever it
  * stands in the message and whatever the message's format (carry_outs.h), also where it is the
@@ -9,10 +9,10 @@
  * files are synced before the record is written. about.sha is the hash of the message as it came,
  * so that a repeated append can be told from another message.
  *
- * On the way out the parts are always put back, and the outputs where they are asked for. What
- * comes back then is the message as it came, token for token: about.outs says which bytes of which
- * file stood where. Records of earlier versions have no outs; of their tool messages the text comes
- * back, and carry_is_rendering says where it is not what was sent.
+ * On the way out the parts are always put back, and the outputs where they are asked for. The
+ * result is then the message as it came, token for token: about.outs says which bytes of which file
+ * were where. Records of earlier versions have no outs; for their tool messages the text is
+ * restored, and carry_is_rendering says whether it differs from what was sent.
  */
 #ifndef API_CARRY_H
 #define API_CARRY_H

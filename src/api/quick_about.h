@@ -1,10 +1,9 @@
 /*
- * quick_about.h - what a record says about its message, read without a parser.
+ * quick_about.h - reads a record's `x` without a parser.
  *
  * Nearly all records of a log have one of a few forms of `x`, and a view of a long log would spend
  * more time on parsing them than on anything else. A form without ids is remembered, so that the
- * next record with the same one costs a comparison. What is not one of the usual forms is for
- * about_read.
+ * next record with the same one costs only a comparison. Unusual forms are left to about_read.
  */
 #ifndef API_QUICK_ABOUT_H
 #define API_QUICK_ABOUT_H

@@ -1,8 +1,9 @@
 /*
- * rescue.h - text of a reply that was shown to someone and never became a message, because the run
- * died. The pieces are in its journal; they become an assistant message with partType "error" and
- * the code RUN_DIED, under the id that the pieces were sent with, so that doing this twice changes
- * nothing. The message knows the record that it answers, and whole views show it there.
+ * rescue.h - saves the text of a reply that somebody has seen but that never became a message,
+ * because the run died. Its pieces are in the journal. They become an assistant message with
+ * partType "error" and the code RUN_DIED, under the id that the pieces were sent with, so that
+ * doing this twice changes nothing. The message names the record that it answers, and whole views
+ * show it there.
  */
 #ifndef API_RESCUE_H
 #define API_RESCUE_H

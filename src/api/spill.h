@@ -2,8 +2,8 @@
  * spill.h - a tool's output on its way in: inline while it is small, an artifact from the moment
  * it is not. The one place where outputs become files, for whole texts and for streams alike.
  *
- * What is not UTF-8 becomes an artifact whatever its size, because a message could not carry its
- * bytes. Memory is bounded by the policy's limit and the excerpt's.
+ * Output that is not UTF-8 becomes an artifact whatever its size, because a message cannot contain
+ * its bytes. The limits of the policy and of the excerpt bound the memory.
  */
 #ifndef API_SPILL_H
 #define API_SPILL_H

@@ -1,11 +1,12 @@
 /*
- * accept.h - is a history acceptable to a provider, and if not, which rule does it break where?
+ * accept.h - checks whether a provider accepts a history, and if not, which rule is broken and
+ * where.
  *
- * The rules are those that the providers publish (API references and the texts of their
- * errors). Input is the provider's own JSON: the array of messages, or a request that holds one
- * ("messages", for responses "input", for gemini "contents"). Which members, names, ids and media
- * are taken stands in the provider's table (rules.h); orders and pairs are checked here. Knows no
- * store and no hub: what is judged here was written by someone else's code, or by ours.
+ * The rules are those that the providers publish (API references and the texts of their errors).
+ * Input is the provider's own JSON: the array of messages, or a request that holds one ("messages",
+ * for responses "input", for gemini "contents"). The provider's table (rules.h) has the members,
+ * names, ids and media that it accepts; orders and pairs are checked here. This file uses neither
+ * the store nor the hub, because it must judge the output of our own code as it judges anybody's.
  */
 #ifndef FORMAT_ACCEPT_H
 #define FORMAT_ACCEPT_H

@@ -25,8 +25,8 @@ int describe_call(struct describe *d, json_ref id, json_ref name, const char *wh
 int describe_answer(struct describe *d, json_ref id, json_ref name, const char *what);
 /* A string that says something. */
 bool describe_is_id(const struct json *j, json_ref id);
-/* The same where the format needs no id, because the name of the tool pairs calls and results: only
- * a name that is missing as well is said in `lacks`. `what` is then that of the name. */
+/* The same for formats that need no id, because the name of the tool pairs calls and results:
+ * `lacks` is set only if the name is missing as well. `what` is then the member of the name. */
 int describe_named_call(struct describe *d, json_ref id, json_ref name, const char *what);
 int describe_named_answer(struct describe *d, json_ref id, json_ref name, const char *what);
 

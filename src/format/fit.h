@@ -1,8 +1,8 @@
 /*
  * fit.h - a history fitted to what a provider takes, by the provider's table (rules.h), before
- * anything is written: names of tools, media, texts that say nothing, halves of surrogate pairs,
- * cache marks, what only another endpoint can read. Whatever had to change is reported. Used
- * inside format/ only.
+ * anything is written: names of tools, media, empty texts, halves of surrogate pairs, cache marks,
+ * parts that only another endpoint can read. Whatever had to change is reported. Used inside
+ * format/ only.
  */
 #ifndef FORMAT_FIT_H
 #define FORMAT_FIT_H

@@ -35,7 +35,7 @@ struct extra *fit_without(struct fit *f, const struct extra *list, const struct 
 /* Leaves out the parts that `drop` names; `why` is reported of each. */
 int fit_drop_parts(struct fit *f, struct message *m, bool *touched,
     bool (*drop)(struct fit *f, const struct message *m, const struct part *p), const char *why);
-/* The same for what the results of a message hold. A result of which nothing is left says
+/* The same for the parts of a message's results. A result without any remaining part gets the text
  * `instead`.
  */
 int fit_drop_children(struct fit *f, struct message *m, bool *touched,
@@ -53,8 +53,8 @@ int fit_outputs(struct fit *f, struct message *m, bool *touched);
 /* A failure that says nothing. */
 int fit_errors(struct fit *f, struct message *m, bool *touched);
 int fit_empty_texts(struct fit *f, struct message *m, bool *touched);
-/* Does a message of the assistant say or do nothing that the provider would read, or one of a tool
- * hold no result? */
+/* Is this an assistant message with nothing that the provider would read, or a tool message without
+ * a result? */
 bool fit_says_nothing(const struct fit *f, const struct message *m);
 
 /* fit_media.c */

@@ -13,11 +13,11 @@
  *   1. A message that was not touched comes back in its own format as it stood, token by token.
  *   2. Rebuilt in its own format (`rebuild`, or after an edit) it has the same members with the
  *      same values; only their order may differ.
- *   3. Written in another format, whatever has no place there is reported with the source's name
- *      for it. These are the same thing and not reported: a string content and an array of one
- *      text; no content, null and "" beside calls; results of one turn in one message or in
- *      several; the tool's name on a result, which is that of its call; an openai
- *      entry that holds its result, and a call with a tool message.
+ *   3. Written in another format, everything that the other format cannot express is reported, with
+ *      the source's name for it. These are the same thing and not reported: a string content and an
+ *      array of one text; no content, null and "" beside calls; results of one turn in one message
+ *      or in several; the tool's name on a result, which is that of its call; an openai entry that
+ *      holds its result, and a call with a tool message.
  *   4. With `valid`, the output is acceptable to the provider if pairs are whole (repair sees to
  *      that): roles alternate where they must, results stand where they must, nothing is empty
  *      that may not be. What had to change for it is reported as well.
@@ -34,8 +34,8 @@
 #include "model/message.h"
 #include "model/repair.h"
 
-/* What was not carried over: told for each member and message it happens to. `field` is the
- * source's name for it, dotted where it stands inside ("tool_calls.extra_content"). */
+/* Reports a loss; called for each member and message that was lost. `field` is the source's name
+ * for it, dotted where it stands inside ("tool_calls.extra_content"). */
 typedef void (*format_loss_fn)(void *ctx, uint64_t seq, struct str field, const char *why);
 
 struct writer {
@@ -80,8 +80,8 @@ enum format_flags {
         FORMAT_CARRIER = 128,        /* keeps the signatures of thinking for whoever made them */
 };
 
-/* The number of the rule behind `ready`. It grows when the rule becomes stricter, so that no older
- * yes is believed. */
+/* The number of the rule behind `ready`. It grows when the rule becomes stricter, so that an
+ * earlier yes no longer counts. */
 #define FORMAT_READY_RULE 3
 
 /* A set of kinds of calls. */
@@ -123,7 +123,7 @@ struct format {
         /* Does it write this part at all? NULL: texts, calls and results, media with data or an
          * address, and of its own messages everything. */
         bool (*carries)(const struct writer *w, const struct message *m, const struct part *p);
-        /* How sure it is that a message is of this format: 0 no ... 100 certainly. */
+        /* How certain it is that a message is of this format: from 0 (no) to 100 (certain). */
         int (*detect)(const struct json *j, json_ref msg);
 };
 
@@ -149,7 +149,7 @@ const struct format *format_choose(
     const struct json *j, json_ref list, struct arena *arena, char *candidates, size_t size);
 /* The names of all formats, with ", " between them. */
 void format_names(char *names, size_t size);
-/* STENO_EINVAL: there is none of this name, and these there are. */
+/* STENO_EINVAL: there is no format of this name; the error lists the formats. */
 int format_unknown(const char *name, struct steno_error *err);
 
 /*
@@ -161,14 +161,15 @@ int format_read_history(const struct format *f, const struct json *j, json_ref l
 
 /* How many parts a message has, calls and those inside of results included. */
 size_t format_parts(const struct json *j, json_ref msg);
-/* What messages that are held together cost, by their parts (limits.h). */
+/* The memory that messages held at the same time need, estimated from their parts (limits.h). */
 struct format_charge {
         size_t parts;
         size_t bytes;
 };
 /* Adds a message before it is read; STENO_ELIMIT when they are too many. */
 int format_charge(struct format_charge *c, const struct json *j, json_ref msg);
-/* Has it no more parts and values than a message may have (limits.h)? 0 or STENO_ELIMIT. */
+/* Checks that a message has no more parts and values than it may have (limits.h). 0 or
+ * STENO_ELIMIT. */
 int format_measure(const struct json *j, json_ref msg, struct steno_error *err);
 
 /* Checks one message and says what it is, whatever escapes its words are spelled with: the format's

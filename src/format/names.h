@@ -1,9 +1,9 @@
 /*
- * names.h - names of tools that a provider takes, for tools whose own names it would refuse.
+ * names.h - finds names that a provider accepts, for tools whose own names it would refuse.
  *
- * Every character that the provider does not take becomes _. Where that makes the name of another
- * tool, or the name is too long, it is cut and a hash of the own name is appended. The same name
- * always gets the same answer from one table, so calls and results agree. Used inside format/ only.
+ * Every character that the provider does not accept becomes _. If the result is the name of another
+ * tool or too long, it is cut, and a hash of the tool's own name is appended. The same name always
+ * gets the same answer from one table, so calls and results agree. Used inside format/ only.
  */
 #ifndef FORMAT_NAMES_H
 #define FORMAT_NAMES_H
@@ -23,7 +23,7 @@ struct names {
         size_t count, cap;
 };
 
-/* Takes a name that the provider accepts: no other tool is written under it. Take all of them
+/* Reserves a name that the provider accepts, so that no other tool gets it. Reserve all such names
  * before the first names_map(). */
 void names_take(struct names *n, struct str name);
 /* The name under which a tool is written (text, in the arena or the same). Absent: out of memory.

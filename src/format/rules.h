@@ -1,9 +1,10 @@
 /*
- * rules.h - what a provider takes: one table for each, written down once.
+ * rules.h - what a provider accepts: one table for each provider.
  *
- * The writers write by it (names, ids, media, members in strict views), check-history checks by it,
- * and so the loop sends nothing else. The types are those that the providers publish with their
- * SDKs; the limits say in the table where they are published or were seen. Used inside format/.
+ * The writers follow it (names, ids, media, members in strict views), and check-history checks
+ * against it. So the loop sends nothing else. The types are those that the providers publish with
+ * their SDKs; the limits say in the table where they are published or were seen. Used inside
+ * format/.
  *
  * TYPES. A type is a list of members, "name:what" where it must be there and "name?:what" where it
  * may. `what` is one or more of
@@ -96,7 +97,7 @@ bool rules_is_id(const struct rules *r, struct str id);
 bool rules_is_base64(struct str s);
 /* An address of the web (https, and http where it may be), with a host. */
 bool rules_is_address(struct str s, bool https_only);
-/* White space, and control characters, which say nothing either. */
+/* White space, and control characters, which have no meaning either. */
 bool rules_is_space(uint32_t character);
 /* The length of the character at s[i] of UTF-8 text; *space: it says nothing. */
 size_t rules_next(struct str s, size_t i, bool *space);

@@ -1,7 +1,7 @@
 /*
- * sizes.h - how much of the images and files in results goes into one view: so much of each, so
- * much of all of them together, and the newest first (base/limits.h). A note stands in the place of
- * what is too much, with the ref of the result where there is one. Used inside format/ only.
+ * sizes.h - limits the images and files in the results of one view: a maximum for each and for all
+ * together, the newest first (base/limits.h). A note with the ref of the result, if it has one,
+ * replaces what is too large. Used inside format/ only.
  */
 #ifndef FORMAT_SIZES_H
 #define FORMAT_SIZES_H

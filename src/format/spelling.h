@@ -1,15 +1,14 @@
 /*
- * spelling.h - one spelling of words, whatever escapes a message has them in.
+ * spelling.h - gives words one spelling, whatever escapes a message writes them with.
  *
  * "r\u006fle" is a role and "image\/png" is a type of image: some encoders write every slash with a
  * backslash, and any letter may be an escape. Readers compare the inside of strings, so a message
  * that spells a word (a string of printable ASCII without spaces, quotes and backslashes) with
- * escapes is read from a copy that does not. Texts, and what tools are called with, are not words:
- * nothing is compared with them, and they are given on as they came. A message without such a word
- * costs a look at its strings that have escapes at all, up to the first character that no word has.
- *
- * The copy has every value where the message has it: behind a word that became shorter stand
- * spaces. So places in the copy are places in the message.
+ * escapes is read from a copy that does not. Texts and the arguments of tools are not words:
+ * nothing is compared with them, and they are passed on as they came. For a message without such a
+ * word, only its strings with escapes are read, each up to the first character that cannot be in a
+ * word. Every value has the same offset in the copy as in the message, because spaces follow a word
+ * that became shorter.
  */
 #ifndef FORMAT_SPELLING_H
 #define FORMAT_SPELLING_H

@@ -1,9 +1,9 @@
 /*
- * standin.h - texts that stand for what a format has no place for, for readers who must see every
- * message: the API through which it was stored has promised to show it again.
+ * standin.h - texts for content that a format cannot express, for readers who must see every
+ * message: the API through which a message was stored has promised to show it again.
  *
- * A message of which the format could carry nothing (thinking alone, a part of a type that only
- * another format has, an empty text) becomes one text that says what it is, and a result without a
+ * A message without any part that the format can express (thinking alone, a part of a type that
+ * only another format has, an empty text) becomes one text that says what it is. A result without a
  * call becomes a text in its place:
  *
  *      [Thinking] ...

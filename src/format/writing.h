@@ -51,8 +51,9 @@ void writing_lose_figures(struct writer *w, const struct message *m, const struc
 /* The message's id, or one that is made of its seq. */
 void writing_id(struct writer *w, const struct message *m);
 
-/* Of a result that stands with its call: that it has none, and what has no place there; then that
- * it says nothing. What the format itself has no place for is reported in between. */
+/* For a result that is written inside its call: reports that it has no call, and members that
+ * cannot be written there; then that it is empty. What the format itself has no place for is
+ * reported in between. */
 void writing_report_result(struct writer *w, const struct message *m, const struct part *p);
 void writing_report_silence(struct writer *w, const struct message *m, const struct part *p);
 

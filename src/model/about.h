@@ -1,9 +1,9 @@
 /*
- * about.h - what Steno says about a message, whatever its format: the record's `x`.
+ * about.h - what Steno notes about a message, whatever its format: the record's `x`.
  *
  * Pairing, recovery, listing and the common views read this and need not parse the message. A
- * format's `describe` (format/format.h) makes it from a message; about_write and about_read are
- * its form in the log. Strings are decoded and live in the arena that was given.
+ * format's `describe` (format/format.h) makes it from a message; about_write and about_read are its
+ * form in the log. Strings are decoded and live in the caller's arena.
  */
 #ifndef MODEL_ABOUT_H
 #define MODEL_ABOUT_H
@@ -26,9 +26,9 @@ struct about_part {
 };
 
 /*
- * A tool output that was taken out of the message: a stub stands for it, or a piece of one. `at`
- * and `len` say where, in bytes of the message with its parts put back. What stood there is, by the
- * first that holds:
+ * A tool output that was taken out of the message and replaced by a stub, or by a piece of one.
+ * `at` and `len` say where, in bytes of the message with its parts put back. What stood there is,
+ * by the first that holds:
  *
  *   part_size > 0   the raw token in artifacts/parts/<part>
  *   !ref.n          nothing: the bytes were added (the `ref` of an openai tool message)
@@ -64,8 +64,8 @@ struct about {
         struct str id;   /* the id that the message itself carries, or "" */
         struct str *calls; /* ids of the calls it makes, in order */
         size_t call_count;
-        struct str *answers; /* ids of the calls it answers, in order; a call that carries its own
-                                result stands in both lists */
+        struct str *answers; /* ids of the calls that it answers, in order; a call with its own
+                                result is in both lists */
         size_t answer_count;
         const uint32_t *answer_calls; /* or NULL: of each answer, 1 and the place among `calls` of
                                          the call that carries it; 0: its id says which. It is not
@@ -92,8 +92,9 @@ struct about {
         struct str leaf;   /* of a tombstone: sha256 hex of the record that was there, as it was
                               sealed   (leaf.h) */
         struct str salt;   /* random, so that the leaf does not confirm a guess of the message */
-        const char *lacks; /* the id that it should have for a call or a result, and has not, by its
-                              name; NULL: none. Of a message that just came, never stored */
+        const char *lacks; /* the name of the member for the id of a call or a result, if the
+                              message should have it but lacks it; NULL: nothing is missing. Only
+                              for a message that has just arrived; never stored */
         /* Of a message that just came: a call or a result has no id, also where its format wants
          * none and goes by the name; and it is a result, so that its call must be found. */
         bool no_id, no_answer_id;
@@ -103,7 +104,8 @@ struct about {
         bool orphan;      /* marks of a recording append: a result with no call, */
         bool duplicate;   /* or a second result */
         bool keep_output; /* the client stored it in full: views give it back in full */
-        bool inlined;     /* its append said that outputs over the store's limits stay in line */
+        bool inlined;     /* its append asked that outputs over the store's limits stay in the
+                             message */
         bool lost;        /* a tombstone of what was damaged */
         bool recovered;   /* written in place of a run that died */
         bool brief; /* says nothing but plain, role, calls, answers and own_fields; false where
@@ -134,9 +136,11 @@ void about_write(const struct about *a, struct buf *out);
 /* Reads it back. Unknown members are skipped. 0, STENO_ECORRUPT or STENO_ENOMEM. */
 int about_read(struct str json, struct arena *arena, struct about *out, struct steno_error *err);
 
-/* Only the idempotency key, as it stands (escaped), without parsing; false when there is none. */
+/* Finds only the idempotency key, escaped as it is stored, without parsing; false when there is
+ * none. */
 bool about_key(struct str json, struct str *key);
-/* Writes the same object without its idempotency key; false, and nothing written: it has none. */
+/* Writes the same object without its idempotency key. False: it has none, and nothing was
+ * written. */
 bool about_without_key(struct str json, struct buf *out);
 /* Only whether it is of a tombstone of what was damaged. */
 bool about_is_lost(struct str json);

@@ -15,8 +15,8 @@ const char *event_name(enum steno_event type);
 bool event_is(struct str name, enum steno_event type);
 /* STENO_EVENT_COUNT: the table has no event of this name. */
 enum steno_event event_find(const char *name);
-/* Is it for readers of a run? An event that the table does not know is: a program may write its
- * own with steno_run_event(). */
+/* Is the event for readers of a run? Events that are not in the table are for readers, because a
+ * program may write its own events with steno_run_event(). */
 bool event_is_shown(const char *name);
 
 #endif

@@ -6,8 +6,8 @@
  * history message by message and linking it at once (fold_all) give the same peers, because both
  * are the same pushes.
  *
- * A result with no call, or for a call that has one, is STENO_EPROTO naming it, and changes
- * nothing. The messages' memory is the caller's and must outlive the fold.
+ * A result without a call, or a second result of a call, is STENO_EPROTO; the error names it, and
+ * nothing changes. The messages' memory is the caller's and must outlive the fold.
  */
 #ifndef MODEL_FOLD_H
 #define MODEL_FOLD_H

@@ -1,10 +1,10 @@
 /*
- * join.h - one assistant message that a client logged in pieces.
+ * join.h - joins an assistant message that a client logged in pieces.
  *
  * Some clients write an entry for each block of a response: thinking, then each call, with results
- * between them. All name the same response (message.h, piece). They become one message here, in
- * the place of the first: thinking stays before its calls, and parallel calls stay parallel. A
- * block that was written again takes the place of the earlier one.
+ * between them. All name the same response (message.h, piece). They become one message here, in the
+ * place of the first piece: thinking stays before its calls, and parallel calls stay parallel. A
+ * block that was written again replaces the earlier one.
  */
 #ifndef MODEL_JOIN_H
 #define MODEL_JOIN_H

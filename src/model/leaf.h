@@ -5,8 +5,8 @@
  *   leaf  SHA-256(0x00, C)
  *
  * C is the record's line without `group` and `crc`, which a purge, a repair or a bundle writes
- * anew; X and M are the stored bytes. The leaf of a tombstone that says `leaf` is what it says: the
- * leaf of the record that it stands for, so that a purge leaves every tree as it was.
+ * anew; X and M are the stored bytes. If a tombstone has a member `leaf`, that is its leaf: the
+ * leaf of the record that it replaces. So a purge does not change any tree.
  */
 #ifndef MODEL_LEAF_H
 #define MODEL_LEAF_H
@@ -19,7 +19,7 @@ void leaf_put(struct buf *out, const struct record *rec);
 /* The leaf of a record. `scratch` is overwritten. False: memory was short. */
 bool leaf_of(
     struct merkle *t, const struct record *rec, struct buf *scratch, struct merkle_hash *out);
-/* The leaf of the record's own C, also where it says another. */
+/* The leaf of the record's own C, even if the record has a member `leaf`. */
 bool leaf_of_own(
     struct merkle *t, const struct record *rec, struct buf *scratch, struct merkle_hash *out);
 /* What a tombstone's x says as its leaf; false where it says none. */

@@ -22,8 +22,8 @@ enum members_rule {
         MEMBER_BY_OUTPUT = 2,
         /* The loop sets it on a tool's result: a tool may not add a member of this name. */
         MEMBER_BY_LOOP = 4,
-        /* It says who wrote a message, whether it counts and which output is its own: a model's
-         * reply may not set it. */
+        /* It says who wrote a message, whether the message counts, or which output belongs to it: a
+         * model's reply may not set it. */
         MEMBER_OF_RUN = 8,
 };
 
@@ -87,8 +87,8 @@ enum call_ending {
         ENDING_COUNT,
 };
 
-/* The state of a call that ended so ("denied", "interrupted", "cut"), which is also the member of a
- * stored result that says it; NULL for ENDING_OWN. */
+/* The state of a call with this ending ("denied", "interrupted", "cut"), which is also the name of
+ * the member in a stored result; NULL for ENDING_OWN. */
 const char *members_ending_name(enum call_ending ending);
 
 #endif

@@ -40,7 +40,7 @@ void merkle_clear(struct merkle *t);
 struct merkle_hash merkle_leaf(
     struct merkle *t, const void *a, size_t an, const void *b, size_t bn);
 void merkle_push(struct merkle *t, const struct merkle_hash *leaf);
-/* The root of the leaves so far. Of none it is SHA-256 of nothing. */
+/* The root of the leaves so far. Without leaves it is the SHA-256 of the empty string. */
 struct merkle_hash merkle_root(struct merkle *t);
 static inline bool merkle_same(const struct merkle_hash *a, const struct merkle_hash *b)
 {
@@ -49,8 +49,8 @@ static inline bool merkle_same(const struct merkle_hash *a, const struct merkle_
 
 /*
  * The audit path of leaf `index` in a tree of `size` leaves, from the leaf upwards: fills `out`,
- * which has room for MERKLE_DEPTH, and answers how many. `leaves` are all of them. 0 for a tree of
- * one.
+ * which has room for MERKLE_DEPTH, and returns the number of hashes (0 for a tree of one leaf).
+ * `leaves` has all leaves.
  */
 unsigned merkle_path(struct merkle *t, const struct merkle_hash *leaves, uint64_t size,
     uint64_t index, struct merkle_hash *out);

@@ -4,8 +4,8 @@
  * A format's reader (format/format.h) makes it from JSON, its writer makes JSON of it; repair,
  * fold, edits and budgets work on it and know no format. Nothing is lost by accident:
  *
- *   - `raw` is the message as it stood. A message that was not touched is written back in its own
- *     format by copying that.
+ *   - `raw` is the message as it came. A message that was not edited is written in its own format
+ *     by copying `raw`.
  *   - What the hub has no field for stands in `extras`, of the message and of each part. The
  *     writer of the same format puts them back; every other writer reports each as a loss.
  *   - A part of a type that the hub does not know is PART_OPAQUE with its raw value.
@@ -59,7 +59,7 @@ struct extra {
         struct str key;   /* raw: the token with its quotes */
         struct str value; /* raw */
         bool inner;       /* of the part's inner object: function{}, source{}, meta{}, result{} */
-        bool idle;        /* says nothing: other formats leave it out without a report */
+        bool idle;        /* has no meaning: other formats leave it out without a report */
         struct extra *next;
 };
 
@@ -98,8 +98,8 @@ enum call_kind {
         CALL_SERVER, /* a tool of another provider that ran it itself */
 };
 
-/* What every walk over a history looks at stands first, because a long history does not fit into
- * the caches of a processor. */
+/* The members that every walk over a history reads come first, because a long history does not fit
+ * into the caches of a processor. */
 struct part {
         enum part_kind kind;
         enum call_kind call; /* of calls, and of results that are of a kind of their own */
@@ -110,7 +110,7 @@ struct part {
         bool by_name;        /* a call without one, of a format that goes by the name */
         bool with_call;      /* a result that stands in the entry of the call before it, and is
                                 of that one whatever ids say */
-        bool provider_run;   /* the provider ran the tool itself: nobody else is asked for it */
+        bool provider_run;   /* the provider ran the tool itself: nobody else has to run it */
         bool arguments_text; /* see arguments */
         bool error;          /* the result is a failure */
         bool output_object;  /* output_raw must stay an object: a text is {"output": text} */
@@ -171,11 +171,11 @@ struct message {
         bool respelled; /* `raw` spells words with escapes; the fields do not (format/spelling.h) */
         bool own_fields; /* carries fields of Steno's that providers do not have */
         bool piece; /* `id` is that of a provider's response, which several entries may share */
-        bool after_result; /* a result that is not in the history stood before it: calls from here
-                              on are of another block (pairing.h) */
+        bool after_result; /* before this message was a result that is not in the history: calls
+                              from here on belong to another block (pairing.h) */
         bool item;         /* one of several items of a turn (responses), not a turn of its own */
-        /* An item of reasoning and the one behind it stay or go together: the endpoint that made
-         * them refuses either alone. */
+        /* A reasoning item and the item after it are kept or left out together, because the
+         * endpoint that made them refuses one without the other. */
         bool reasoning; /* nothing but reasoning */
         bool apart;     /* what it came behind was deleted, replaced or left out */
         bool bereft;    /* and was the reasoning that belongs to it */
@@ -198,7 +198,7 @@ static inline void message_ahead(const struct history *h, size_t i)
         }
 }
 
-/* Do message `i` and the one behind it stay or go together? */
+/* Must message `i` and the next one be kept or left out together? */
 bool message_is_tied(const struct history *h, size_t i);
 
 /* ---- edits ---- */
@@ -209,12 +209,12 @@ static inline void message_touch(struct message *m)
         m->raw = (struct str){0};
 }
 
-/* Replaces what a result says by a text (a string, see above). */
+/* Replaces the content of a result by a text (a string, see above). */
 void message_set_output(struct message *m, struct part *result, struct str string);
 /* Replaces the arguments of a call by a raw JSON value such as {}. */
 void message_set_arguments(struct message *m, struct part *call, struct str raw);
-/* Takes out the parts for which `gone` is set (one flag each); the others close up, their peers
- * follow. */
+/* Removes the parts for which `gone` is set (one flag each). The others move up, and the peers of
+ * calls and results are adjusted. */
 void message_drop_parts(struct message *m, const bool *gone);
 
 /* Does it have a part of this kind? */
@@ -242,8 +242,8 @@ struct message_ids {
 int message_give_ids(struct message *m, const struct message_ids *ids, struct arena *arena);
 
 /*
- * The id of a call that has none and was given none, which is so in old records: it is made of the
- * seq of its record and its place among the calls there. pairing.h accepts a result under it. A
+ * The id of a call that has none and was never given one, as in old records: it is made from the
+ * seq of its record and its place among the record's calls. pairing.h accepts a result under it. A
  * string in the arena; absent: out of memory.
  */
 struct str message_derived_id(uint64_t seq, size_t place, struct arena *arena);

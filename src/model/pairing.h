@@ -1,6 +1,6 @@
 /*
- * pairing.h - which result answers which call. The one implementation of the rule, under strict
- * appends, views, folds and checks alike.
+ * pairing.h - decides which result answers which call. Strict appends, views, folds and checks all
+ * use this one implementation of the rule.
  *
  * A block is a run of consecutive messages with calls and the results among them. A result
  * belongs to the latest block, within PAIRING_WINDOW records, in which its id is still
@@ -10,11 +10,12 @@
  * reuse them (`call_0` every turn). Memory is bounded by the window. A call without an id goes by
  * the name of its tool, and also by its derived id (message.h).
  *
- * Amendments: what is deleted makes no calls and answers none from then on. Its results are
- * orphans, and the call that it answered is open again, unless a second result was waiting. What
- * takes the place of a message stands where that stood: its calls are new ones of the same block,
- * and its answers are given up and found anew, from there. A tombstone is what it was: the records
- * that deleted or replaced it are still there.
+ * Amendments: a deleted message makes no calls and answers none from then on. The results of its
+ * calls become orphans, and the calls that it answered are open again, unless a second result was
+ * waiting. A message that supersedes another one has that one's place: its calls are new calls of
+ * the same block, and the calls that it answers are determined again from that place. A tombstone
+ * counts as the record that it replaced, because the records that deleted or superseded it are
+ * still there.
  */
 #ifndef MODEL_PAIRING_H
 #define MODEL_PAIRING_H
@@ -55,13 +56,13 @@ struct pairing *pairing_clone(const struct pairing *p);
 int pairing_add(
     struct pairing *p, uint64_t seq, const struct about *about, struct pairing_match *matches);
 
-/* A result stood here that is not given: calls behind it are of another block. */
+/* A result at this place is not given to pairing: the calls after it belong to another block. */
 void pairing_pass_result(struct pairing *p);
 
 /*
  * The next record of a log, of any kind, as pairing_add; `id` is its own. *place (may be NULL) is
  * the seq of the message whose place it takes, its own seq otherwise, and 0 where that message has
- * left the window: what answers from there is not judged.
+ * left the window: answers from there are not checked.
  */
 int pairing_follow(struct pairing *p, uint64_t seq, struct str id, const struct about *about,
     struct pairing_match *matches, uint64_t *place);

@@ -1,9 +1,9 @@
 /*
- * repair.h - a history in which every call has one result and every result a call.
+ * repair.h - makes a history in which every call has one result and every result has a call.
  *
  * Histories get damaged: a process dies between a call and its result, a resume adds a result
- * twice, a result comes late (F1, F2, F3). A repaired history is what a view writes; the stored
- * one is never touched. What was done is told to a callback, in order.
+ * twice, a result comes late (F1, F2, F3). A repaired history is what a view writes; the stored one
+ * is never touched. A callback gets each repair, in order.
  *
  * Pieces of one message are joined first (join.h). Results are moved behind the message that made
  * their calls (of items of one turn, behind the last of them), in the order in which they came.
@@ -43,7 +43,8 @@ const char *repair_class_name(enum repair_class c);
 /* What a model reads in place of the result; plain text that needs no escapes. */
 const char *repair_class_text(enum repair_class c);
 
-/* The same of a stray, which is left out or kept (repair_options.keep_strays): for the report. */
+/* The same text for a stray result, which is left out or kept (repair_options.keep_strays): for the
+ * report. */
 const char *repair_stray_text(enum repair_class c, bool kept);
 
 /* What is known of an open call beside its class: raw JSON values, absent where they are not known.
@@ -70,8 +71,8 @@ struct repair_options {
         /* Results without a call, and second ones, stay where they are, without a peer. Else they
          * are left out. */
         bool keep_strays;
-        /* The class of an open call; NULL: unrecorded. `id` is text. Of one that is unrecorded the
-         * arguments may show that it was cut. */
+        /* The class of an open call; NULL: unrecorded. `id` is text. The arguments of an unrecorded
+         * call may show that it was cut off. */
         enum repair_class (*classify)(
             void *ctx, uint64_t seq, struct str id, struct repair_facts *facts);
         void *classify_ctx;

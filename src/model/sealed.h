@@ -1,6 +1,6 @@
 /*
- * sealed.h - lines that know whether they are whole: one JSON object a line, whose last member is
- * the CRC-32C of everything before it.
+ * sealed.h - lines with a checksum: one JSON object in each line, whose last member is the CRC-32C
+ * of everything before it.
  *
  *   {...,"crc":"9ae0daaf"}\n
  *

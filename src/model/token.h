@@ -2,9 +2,9 @@
  * token.h - JSON strings and the text in them.
  *
  * The hub (message.h) keeps a string as the inside of its JSON token, escapes as they stood,
- * because copying that from one format to another costs nothing and loses nothing. This is how
- * to get at the text, and how to make such strings. What is made here lives in the arena that was
- * given; an absent one comes back when its memory is out (arena->failed).
+ * because copying that from one format to another costs nothing and loses nothing. This is how to
+ * get at the text, and how to make such strings. New strings live in the caller's arena; an absent
+ * string is returned when the arena is out of memory (arena->failed).
  */
 #ifndef MODEL_TOKEN_H
 #define MODEL_TOKEN_H

@@ -1,8 +1,8 @@
 /*
  * via.h - where a model's reply came from: the URL of the endpoint, a space, the model.
  *
- * Some of a reply means something only to the endpoint that made it: thinking with its signature,
- * encrypted reasoning, members that no API documents. They go back to that endpoint and to no
+ * Only the endpoint that made a reply understands some parts of it: thinking with its signature,
+ * encrypted reasoning, members that no API documents. They are sent back to that endpoint and to no
  * other.
  */
 #ifndef MODEL_VIA_H
