@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/scan.h"
 #include "format/format.h"
 
 static inline __attribute__((always_inline)) bool eat(struct str *s, const char *lit, size_t n)
@@ -31,8 +32,11 @@ static bool eat_string(struct str *s, struct str *out)
 {
         if (!EAT(s, "\""))
                 return false;
-        const char *q = memchr(s->p, '"', s->n);
-        if (!q || memchr(s->p, '\\', (size_t)(q - s->p)))
+        const char *q = scan_plain_string(s->p, s->p + s->n);
+        bool plain = q;
+        if (!q)
+                q = memchr(s->p, '"', s->n);
+        if (!q || (!plain && memchr(s->p, '\\', (size_t)(q - s->p))))
                 return false;
         *out = str_span(s->p, (size_t)(q - s->p));
         s->n -= (size_t)(q + 1 - s->p);

@@ -138,11 +138,34 @@ void view_stream_init(struct view_stream *s)
         s->held = (struct view_segments){
             .ctx = s, .leave = write_segment, .goes_on = goes_on, .err = s->hub->err};
         view_segments_init(&s->held);
+        s->ahead.out = s->out;
+        s->ahead.count = s->ahead.open = 0;
 }
 
 void view_stream_release(struct view_stream *s)
 {
         view_segments_release(&s->held);
+}
+
+/* ---- what is ahead ---- */
+
+/* The last result is there, and nothing has to be taken back any more. */
+static void commit(struct view_stream *s)
+{
+        for (size_t i = 0; i < s->ahead.count; i++)
+                view_report_id(s->hub->report, s->ahead.list[i].item.id);
+        s->ahead.count = 0;
+}
+
+/* 1: the item was put behind what is ahead; 0: that is held now, or a negative code. */
+static int follow(struct view_stream *s, const struct feed_item *item)
+{
+        bool ready = !item->damaged && is_ready(s, item);
+        if (!ready || !view_ahead_answer(&s->ahead, item))
+                return view_ahead_take_back(&s->ahead, s->name, &s->held);
+        if (!s->ahead.open)
+                commit(s);
+        return 1;
 }
 
 int view_stream_take(void *ctx, const struct feed_item *item)
@@ -151,12 +174,19 @@ int view_stream_take(void *ctx, const struct feed_item *item)
         if (!s->name.n)
                 s->name = str_of(s->hub->format->name);
         view_report_seq(s->hub->report, item->seq);
-        int rc = view_segments_advance(&s->held, item);
+        int rc = s->ahead.count ? follow(s, item) : 0;
+        if (rc)
+                return rc > 0 ? 0 : rc;
+        rc = view_segments_advance(&s->held, item);
         if (rc)
                 return rc;
-        if (!s->held.count && !item->damaged && !item->about->call_count &&
-            !item->about->answer_count && is_ready(s, item))
+        bool ready = !s->held.count && !item->damaged && is_ready(s, item);
+        if (ready && !item->about->call_count && !item->about->answer_count)
                 return copy(s, item);
+        if (ready && item->about->call_count)
+                rc = view_ahead_begin(&s->ahead, item);
+        if (rc)
+                return rc > 0 ? 0 : rc;
         rc = view_segments_hold(&s->held, item);
         bool plain = !item->damaged && str_eq(item->fmt, s->name);
         if (!rc && !s->held.open && plain)
@@ -166,5 +196,6 @@ int view_stream_take(void *ctx, const struct feed_item *item)
 
 int view_stream_end(struct view_stream *s)
 {
-        return view_segments_end(&s->held);
+        int rc = s->ahead.count ? view_ahead_take_back(&s->ahead, s->name, &s->held) : 0;
+        return rc ? rc : view_segments_end(&s->held);
 }

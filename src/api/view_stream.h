@@ -2,13 +2,15 @@
  * view_stream.h - the caller's sink, and the short way of a view to it: messages for a reader of
  * their own format.
  *
- * Messages that nothing has to be done to are copied from the log to the sink. Calls are held
- * until they are answered (view_segments.h); a segment that is in order is copied as well, and any
- * other goes through the hub.
+ * Messages that nothing has to be done to are copied from the log to the sink. Calls with their
+ * results right behind them are copied ahead (view_ahead.h). Other calls are held until they are
+ * answered (view_segments.h); a segment that is in order is copied as well, and any other goes
+ * through the hub.
  */
 #ifndef API_VIEW_STREAM_H
 #define API_VIEW_STREAM_H
 
+#include "api/view_ahead.h"
 #include "api/view_hub.h"
 #include "api/view_segments.h"
 #include "base/str.h"
@@ -48,6 +50,7 @@ struct view_stream {
         /* the rest is its own */
         struct str name; /* of the hub's format, once there is an item */
         struct view_segments held;
+        struct view_ahead ahead; /* not while anything is held */
 };
 
 /* Set hub and out before; the stream must stay where it is. */

@@ -50,6 +50,8 @@ size_t scan_continuations(const char *p, size_t n);
 /* The closing quote of a string that is short and has no escapes, NULL for any other: keys and
  * small values then cost no call. */
 static inline const char *scan_short_string(const char *p, const char *end);
+/* The same of strings of up to 31 bytes: ids, times. */
+static inline const char *scan_plain_string(const char *p, const char *end);
 
 /* What machines without AVX2 use, named so that tests can hold both to the same answers. */
 enum scan_stop scan_string_body_baseline(const char **p, const char *end, bool *escaped);
@@ -86,6 +88,17 @@ static inline const char *scan_short_string(const char *p, const char *end)
         if (end - p < 16)
                 return NULL;
         unsigned mask = scan_special_sse2(_mm_loadu_si128((const __m128i *)p));
+        if (!mask || p[__builtin_ctz(mask)] != '"')
+                return NULL;
+        return p + __builtin_ctz(mask);
+}
+
+static inline const char *scan_plain_string(const char *p, const char *end)
+{
+        if (end - p < 32)
+                return scan_short_string(p, end);
+        unsigned mask = scan_special_sse2(_mm_loadu_si128((const __m128i *)p)) |
+                        scan_special_sse2(_mm_loadu_si128((const __m128i *)(p + 16))) << 16;
         if (!mask || p[__builtin_ctz(mask)] != '"')
                 return NULL;
         return p + __builtin_ctz(mask);
@@ -130,6 +143,11 @@ static inline const char *scan_short_string(const char *p, const char *end)
         (void)p;
         (void)end;
         return NULL;
+}
+
+static inline const char *scan_plain_string(const char *p, const char *end)
+{
+        return scan_short_string(p, end);
 }
 #endif
 

@@ -114,6 +114,8 @@ bool record_take(struct str text, struct record *r)
         const char *x = s.p;
         if (!sealed_take(&s, STR("{\"len\":")) || !sealed_take_u64(&s, &length))
                 return false;
+        if (length < (size_t)(s.end - s.p))
+                __builtin_prefetch(s.p + length); /* near the end, which is looked at next */
         const char *brace = memchr(s.p, '}', (size_t)(s.end - s.p));
         if (!brace)
                 return false;

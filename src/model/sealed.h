@@ -40,9 +40,32 @@ bool sealed_check(struct str line);
  * instructions, a call of memcmp many more. */
 #define SEALED_INLINE static inline __attribute__((always_inline))
 
+/* Of a known n: as two words, which may overlap. The compiler does that itself for some lengths
+ * only. */
+SEALED_INLINE bool sealed_same(const char *p, const char *q, size_t n)
+{
+        if (n >= 8 && n <= 16) {
+                uint64_t a, b, c, d;
+                memcpy(&a, p, 8);
+                memcpy(&b, q, 8);
+                memcpy(&c, p + n - 8, 8);
+                memcpy(&d, q + n - 8, 8);
+                return ((a ^ b) | (c ^ d)) == 0;
+        }
+        if (n >= 4 && n < 8) {
+                uint32_t a, b, c, d;
+                memcpy(&a, p, 4);
+                memcpy(&b, q, 4);
+                memcpy(&c, p + n - 4, 4);
+                memcpy(&d, q + n - 4, 4);
+                return ((a ^ b) | (c ^ d)) == 0;
+        }
+        return memcmp(p, q, n) == 0;
+}
+
 SEALED_INLINE bool sealed_take(struct sealed *s, struct str literal)
 {
-        if ((size_t)(s->end - s->p) < literal.n || memcmp(s->p, literal.p, literal.n) != 0)
+        if ((size_t)(s->end - s->p) < literal.n || !sealed_same(s->p, literal.p, literal.n))
                 return false;
         s->p += literal.n;
         return true;
@@ -61,7 +84,7 @@ SEALED_INLINE bool sealed_take_u64(struct sealed *s, uint64_t *v)
 /* The inside of a string whose opening quote was taken; takes the closing one. */
 SEALED_INLINE bool sealed_take_string(struct sealed *s, struct str *v)
 {
-        const char *at = scan_short_string(s->p, s->end);
+        const char *at = scan_plain_string(s->p, s->end);
         bool is_short = at;
         if (!at)
                 at = memchr(s->p, '"', (size_t)(s->end - s->p));

@@ -1,12 +1,16 @@
 /* log.c - walking a log, and finding records in it: see log.h. Nothing here writes. */
 #include "store/files/log.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/limits.h"
 
 #define BLOCK (256 * KIB)
+_Static_assert(offsetof(struct log_line, last_seq) == offsetof(struct log_line, out.last_seq),
+    "a line and what is handed on have the same members");
+
 /* How often a record is looked for behind damage in one line: its text may hold other records'. */
 #define RESYNC_TRIES 16
 

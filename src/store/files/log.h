@@ -27,6 +27,7 @@
 #include "base/buf.h"
 #include "base/fs.h"
 #include "model/record.h"
+#include "store/backend_records.h"
 #include "store/files/line_reader.h"
 #include "steno.h"
 
@@ -59,12 +60,18 @@ int log_find_end(const struct fs *fs, int fd, uint64_t size, struct log_mark mar
 int log_find_end_known(
     const struct fs *fs, int fd, uint64_t known, struct log_end *e, struct steno_error *err);
 
-/* One step of a walk. */
+/* One step of a walk. `out` is the same members, for whoever hands lines on: copying them right
+ * after they were written would wait for the writes. */
 struct log_line {
-        struct record rec;  /* unset when damaged */
-        bool damaged;       /* no record could be read here; it stood for first_seq..last_seq, or */
-        uint64_t first_seq; /* for none of them (0) when the neighbours' seqs leave no gap */
-        uint64_t last_seq;
+        union {
+                struct {
+                        struct record rec;  /* unset when damaged */
+                        bool damaged;       /* no record could be read here; it stood for */
+                        uint64_t first_seq; /* first_seq..last_seq, or for none of them (0) when */
+                        uint64_t last_seq;  /* the neighbours' seqs leave no gap */
+                };
+                struct backend_record out;
+        };
         uint64_t at; /* offset of the line */
 };
 

@@ -32,13 +32,13 @@ static int open_log(struct files_conv *c, struct log_reader *r, struct steno_err
         return rc;
 }
 
-/* A tombstone that a repair put in the place of damage is damage to everyone who reads messages. */
-static void record_of(const struct log_line *line, struct backend_record *out)
+/* A tombstone that a repair put in the place of damage is damage to everyone who reads messages.
+ * Amendments begin with their kind, and nearly no record is one. */
+static const struct backend_record *record_of(struct log_line *line)
 {
-        *out = (struct backend_record){.rec = line->rec,
-            .damaged = line->damaged || about_is_lost(line->rec.x),
-            .first_seq = line->first_seq,
-            .last_seq = line->last_seq};
+        if (!line->damaged && str_starts(line->rec.x, "{\"kind\":"))
+                line->damaged = about_is_lost(line->rec.x);
+        return &line->out;
 }
 
 static int walk(struct log_reader *r, uint64_t from, uint64_t after, backend_record_fn each,
@@ -53,9 +53,7 @@ static int walk(struct log_reader *r, uint64_t from, uint64_t after, backend_rec
                 cursor.seq_known = true;
         }
         while ((rc = log_next_upto(&cursor, r->at.last_seq, &line, err)) == 1) {
-                struct backend_record rec;
-                record_of(&line, &rec);
-                rc = each(ctx, &rec);
+                rc = each(ctx, record_of(&line));
                 if (rc)
                         break;
         }
