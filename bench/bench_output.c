@@ -3,13 +3,14 @@
  *
  *         bench_output [MiB [rounds]]        (256, 5)
  *
- * Makes three logs in a temporary folder (plain, with characters beyond ASCII, with lines of 100
- * KB) and runs twenty patterns in interleaved rounds. Prints one line of JSON: for each pattern the
- * medians of wall-clock and processor time in ms, of both and of ours with PCRE2 alone, their
- * ratios, the worst of each and the geometric mean. `ratio` is wall-clock time against -j1,
- * `cpu_ratio` processor time (user and system), with the least and the most of the rounds beside
- * it, `all_ratio` wall-clock time against all cores. The same as a table for people goes to
- * standard error. Matching lines are compared with rg's count; a difference fails the run.
+ * Makes four logs in a temporary folder (plain, with characters beyond ASCII, with lines of 100
+ * KB, of an application with stack traces and JSON) and runs thirty patterns in interleaved rounds.
+ * Prints one line of JSON: for each pattern the medians of wall-clock and processor time in ms, of
+ * both and of ours with PCRE2 alone, their ratios, the worst of each and the geometric mean.
+ * `ratio` is wall-clock time against -j1, `cpu_ratio` processor time (user and system), with the
+ * least and the most of the rounds beside it, `all_ratio` wall-clock time against all cores. The
+ * same as a table for people goes to standard error. Matching lines are compared with rg's count; a
+ * difference fails the run.
  */
 #include <fcntl.h>
 #include <spawn.h>
@@ -28,8 +29,8 @@
 
 extern char **environ;
 
-enum text { PLAIN, MIXED, LONG };
-#define TEXTS 3
+enum text { PLAIN, MIXED, LONG, TRACES };
+#define TEXTS 4
 
 struct trial {
         const char *name;
@@ -62,6 +63,16 @@ static const struct trial trials[] = {
     {"Unicode words", "\\w+\xE9\x8C\xAF\xE8\xAA\xA4\\s\\d{4}", false, MIXED},
     {"Cyrillic, any case", "\xD0\x9E\xD0\xA8\xD0\x98\xD0\x91\xD0\x9A\xD0\x90 [0-9]+", true, MIXED},
     {"long lines", "\"code\":5[0-9]{2},\"id\":[0-9]+7,", false, LONG},
+    {"time of day", "T0[3-5]:\\d{2}:\\d{2}\\.\\d{3}Z", false, TRACES},
+    {"hex address", "0x[0-9a-f]{8,16}", false, TRACES},
+    {"stack frame", "^\\s+at \\S+\\(\\w+\\.java:\\d+\\)", false, TRACES},
+    {"path and line", "[\\w./-]+\\.(?:c|h|py|ts):\\d+(?::\\d+)?", false, TRACES},
+    {"whole word", "\\btimeout\\b", true, TRACES},
+    {"URL", "https?://[^\\s\"<>]+", false, TRACES},
+    {"quoted string", "\"[^\"]*refused[^\"]*\"", false, TRACES},
+    {"JSON field", "\"status\":\\s*5\\d\\d", false, TRACES},
+    {"levels", "\\[(?:WARN|ERROR|FATAL)\\]", false, TRACES},
+    {"one word and another", "retry.*upstream", false, TRACES},
 };
 
 #define TRIALS (sizeof(trials) / sizeof(trials[0]))
@@ -177,10 +188,62 @@ static int put_long(char *p, size_t room, uint64_t *state)
         return n;
 }
 
+/* What an application writes: requests as JSON, stack traces, addresses, what compilers say. */
+static int put_trace(char *p, size_t room, uint64_t *state)
+{
+        static const char *const levels[] = {"INFO", "DEBUG", "INFO", "INFO", "DEBUG", "INFO",
+            "INFO", "TRACE", "INFO", "INFO", "DEBUG", "INFO", "WARN", "INFO", "INFO", "ERROR"};
+        static const char *const says[] = {"starting job", "retry scheduled", "cache refreshed",
+            "waiting for upstream", "session closed", "config reloaded", "lease renewed",
+            "batch written"};
+        uint64_t r = draw(state);
+        uint64_t q = draw(state);
+        unsigned kind = (unsigned)(q >> 16 & 63);
+        if (kind < 3)
+                return snprintf(p, room, "    at com.example.%s.Handler%u.run(Handler%u.java:%u)\n",
+                    kind ? "store" : "http", (unsigned)(r & 15), (unsigned)(r & 15),
+                    (unsigned)(r >> 8 & 1023));
+        int n = snprintf(p, room,
+            "2026-03-%02uT%02u:%02u:%02u.%03uZ [%s] svc-%u: ", 1 + (unsigned)(r >> 8) % 28,
+            (unsigned)(r >> 16) % 24, (unsigned)(r >> 24) % 60, (unsigned)(r >> 32) % 60,
+            (unsigned)(r >> 40) % 1000, levels[q & 15], (unsigned)(q >> 4 & 7));
+        char *to = p + n;
+        size_t left = room - (size_t)n;
+        switch (kind) {
+        case 3:
+                return n + snprintf(to, left, "mapped segment at 0x%012llx size=%u\n",
+                               (unsigned long long)(r >> 16), (unsigned)(q >> 40 & 0xFFFF));
+        case 4:
+                return n + snprintf(to, left, "src/%s/part_%u.%s:%u:%u: note: in expansion\n",
+                               q & 1024 ? "store" : "net", (unsigned)(r & 63), q & 2048 ? "c" : "h",
+                               (unsigned)(r >> 8 & 2047), (unsigned)(r >> 20 & 63));
+        case 5:
+                return n + snprintf(to, left, "GET https://api.example.com/v1/items/%u?page=%u\n",
+                               (unsigned)(r & 0xFFFFF), (unsigned)(r >> 20 & 31));
+        case 6:
+                return n + snprintf(to, left, "dial failed: \"%s%u:443\"\n",
+                               r & 7 ? "no route to 10.0.0." : "connection refused by 10.0.0.",
+                               (unsigned)(r >> 8 & 255));
+        case 7:
+                return n + snprintf(to, left, "retry %u of 5 for upstream pool-%u%s\n",
+                               (unsigned)(r & 3) + 1, (unsigned)(r >> 8 & 15),
+                               r & 0xE0 ? "" : " after timeout");
+        default:
+                break;
+        }
+        if (kind < 24)
+                return n + snprintf(to, left,
+                               "{\"method\":\"GET\",\"status\": %u,\"ms\":%u,\"user\":\"u%x\"}\n",
+                               r & 31 ? 200u : 503u, (unsigned)(q >> 32) % 900,
+                               (unsigned)(q >> 40 & 0xFFFF));
+        return n + snprintf(to, left, "%s id=%llu shard=%u\n", says[q >> 24 & 7],
+                       (unsigned long long)(r >> 24), (unsigned)(q >> 40 & 255));
+}
+
 static int make_file(struct log *log, enum text text, size_t size)
 {
         static int (*const put[TEXTS])(char *, size_t, uint64_t *) = {
-            put_line, put_mixed, put_long};
+            put_line, put_mixed, put_long, put_trace};
         size_t longest = text == LONG ? 110000 : 512;
         uint64_t state = 0x9E3779B97F4A7C15u;
         size_t done = 0;

@@ -296,8 +296,91 @@ static int search_lines(struct grep_search *s, size_t from, size_t to)
         return 0;
 }
 
+/* Is a match looked for right where a literal stands? Where it is known how far before the literal
+ * one begins, and the engine's calls need not be few. */
+static bool looks_at_places(struct grep_search *s, struct grep_code **code)
+{
+        const struct pattern_info *info = &s->info[s->wide];
+        return info->starts_are_literals && !info->exact && !grep_sees_chars(s) &&
+               grep_line_code(s, code) == 0 &&
+               s->engine->points(*code, GREP_WINDOW, GREP_LIGHT) == SIZE_MAX;
+}
+
+/* The line [*from, to) of a place, which is not before *from. */
+static void line_around(const struct grep_search *s, size_t at, size_t *from, size_t *to)
+{
+        const char *nl = at > *from ? memrchr(s->p + *from, '\n', at - *from) : NULL;
+        *from = nl ? (size_t)(nl - s->p) + 1 : *from;
+        *to = line_end(s, at);
+}
+
+/* What the engine sees of a place: its line, or where no match sees a line feed all of the block,
+ * so that the line need not be found. True: a match at [*start, *end) of the block. False also
+ * where the line is to be looked at as a whole (*again). */
+static int try_place(struct grep_search *s, struct grep_code *code, struct grep_subject *sub,
+    size_t base, size_t *start, size_t *end)
+{
+        sub->p = s->p + base;
+        sub->n -= base;
+        sub->from = sub->from > base ? sub->from - base : 0;
+        sub->stop -= base;
+        int rc = s->engine->next(code, sub, start, end, s->err);
+        *start += base;
+        *end += base;
+        return rc;
+}
+
+/* The line of a place is looked at as a whole only where finding a match costs much, or where a CR
+ * ends it, which the engine must not see. */
+static int search_places(struct grep_search *s, struct grep_code *code)
+{
+        const struct finder *f = &s->finder[s->wide];
+        struct pattern_span lead = s->info[s->wide].lead;
+        bool bound = s->info[s->wide].line_bound;
+        size_t tried = 0; /* no match that was not found begins before it */
+        size_t line = 0, to = 0;
+        for (size_t at = 0; (at = finder_next(f, s->p, s->n, at, NULL)) < s->n;) {
+                size_t start = 0, end = 0, place = at++;
+                if (place < tried + lead.least)
+                        continue;
+                s->candidates++;
+                if (!bound)
+                        line_around(s, place, &line, &to);
+                struct grep_subject sub = {.n = bound ? s->n : to,
+                    .from = place < tried + lead.most ? tried : place - lead.most,
+                    .stop = place - lead.least + 1};
+                if (sub.stop <= (bound ? 0 : line))
+                        continue;
+                tried = sub.stop;
+                int rc = try_place(s, code, &sub, bound ? 0 : line, &start, &end);
+                if (bound && rc == 1)
+                        line_around(s, start, &line, &to);
+                else if (bound)
+                        to = line_end(s, place);
+                bool cr = to > 0 && s->p[to - 1] == '\r';
+                if (rc < 0 && rc != STENO_ELIMIT)
+                        return rc;
+                if (rc == 0 && !cr) {
+                        rc = grep_check_time(s, s->text.at + at, 64);
+                        if (rc < 0)
+                                return rc;
+                        continue;
+                }
+                if (rc != 1)
+                        line_around(s, place, &line, &to);
+                rc = rc == 1 && !cr ? collect(s, line, to, start, end) : search_line(s, line, to);
+                if (rc < 0)
+                        return rc;
+                line = tried = at = to + 1;
+        }
+        return 0;
+}
+
 static int search_literals(struct grep_search *s, size_t from, size_t to)
 {
+        struct grep_code *code = NULL;
+        if (looks_at_places(s, &code))
+                return search_places(s, code);
         const struct finder *f = &s->finder[s->wide];
         bool exact = s->info[s->wide].exact;
         const char *p = s->p;

@@ -40,6 +40,7 @@ struct grep_code {
         pcre2_match_context *hard;
         pcre2_jit_stack *stack;
         bool refers_back;
+        bool direct;      /* the machine code can be called without the checks of pcre2_match */
         size_t byte_cost; /* of comparing one byte */
 };
 
@@ -109,7 +110,7 @@ static int code_compile(struct str pattern, const struct grep_mode *mode, struct
         c->byte_cost = !mode->case_sensitive && mode->utf8 ? 8 : 1;
         /* Where this fails the interpreter does the work, within the same limits. */
         if (!c->refers_back)
-                (void)pcre2_jit_compile(c->code, PCRE2_JIT_COMPLETE);
+                c->direct = pcre2_jit_compile(c->code, PCRE2_JIT_COMPLETE) == 0 && !mode->utf8;
         c->data = pcre2_match_data_create(1, NULL);
         c->stack = pcre2_jit_stack_create(32 * 1024, STACK_MAX, NULL);
         c->light = context(c->stack, LIGHT_STEPS);
@@ -158,7 +159,8 @@ static int code_next(struct grep_code *c, const struct grep_subject *s, size_t *
         uint32_t options = (s->cut_before ? PCRE2_NOTBOL : 0) | (s->cut_after ? PCRE2_NOTEOL : 0);
         pcre2_set_match_limit(m, steps(c, s->n, s->effort));
         pcre2_set_offset_limit(m, s->stop > s->n ? PCRE2_UNSET : s->stop - 1);
-        int rc = pcre2_match(c->code, (PCRE2_SPTR)s->p, s->n, s->from, options, c->data, m);
+        int rc = (c->direct ? pcre2_jit_match : pcre2_match)(
+            c->code, (PCRE2_SPTR)s->p, s->n, s->from, options, c->data, m);
         if (rc >= 0) {
                 PCRE2_SIZE *at = pcre2_get_ovector_pointer(c->data);
                 *start = at[0];

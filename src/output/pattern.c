@@ -69,6 +69,15 @@ static bool set_union(struct pattern_set *s, const struct pattern_set *other)
         return true;
 }
 
+static bool set_same(const struct pattern_set *a, const struct pattern_set *b)
+{
+        bool same = a->count == b->count;
+        for (unsigned i = 0; same && i < a->count; i++)
+                same = a->item[i].size == b->item[i].size &&
+                       memcmp(a->item[i].text, b->item[i].text, a->item[i].size) == 0;
+        return same;
+}
+
 /* Every string of `a` followed by every string of `b`. */
 static bool set_cross(struct pattern_set *a, const struct pattern_set *b)
 {
@@ -641,6 +650,8 @@ void pattern_read(
         out->has_starts = r.has_starts;
         out->starts = r.starts;
         out->lead = r.lead;
+        out->starts_are_literals =
+            out->has_starts && out->has_literals && set_same(&out->starts, &out->literals);
 }
 
 bool pattern_finder(const struct pattern_set *literals, bool fold, struct finder *f)

@@ -44,6 +44,7 @@ struct pattern_info {
         bool has_starts;
         struct pattern_set starts;
         struct pattern_span lead;
+        bool starts_are_literals; /* `starts` is `literals` */
         /* Nothing in it can consume or look at a line feed, so searching many lines at once finds
          * what searching each alone would. */
         bool line_bound;

@@ -287,6 +287,51 @@ static void matches_at_the_edges_of_blocks_are_found_with_both_engines(void **st
         both_release(&b);
 }
 
+/* The patterns of bench/bench_output.c and others that readers of logs type, on pieces of logs in
+ * any order, so that what almost matches stands everywhere. */
+static void patterns_of_readers_of_logs_find_the_same_with_both_engines(void **state)
+{
+        static const char *const patterns[] = {"T0[3-5]:\\d{2}:\\d{2}\\.\\d{3}Z",
+            "0x[0-9a-f]{8,16}", "^\\s+at \\S+\\(\\w+\\.java:\\d+\\)",
+            "[\\w./-]+\\.(?:c|h|py|ts):\\d+(?::\\d+)?", "\\btimeout\\b", "https?://[^\\s\"<>]+",
+            "\"[^\"]*refused[^\"]*\"", "\"status\":\\s*5\\d\\d", "\\[(?:WARN|ERROR|FATAL)\\]",
+            "retry.*upstream", "(\\w+) \\1", "\\s*timeout$", "(?<!\\s)0x\\d", "(?<=\\s)0x\\S*",
+            "https?://\\S+$", "\"status\":[^5]", "retry(?!.*upstream)", "\\d?timeout\\s",
+            "[^:]:443\"", "\\.java:\\d+\\)$"};
+        static const char *const pieces[] = {"2026-03-01T04:10:00.123Z ", "T05:00", "[ERROR] ",
+            "[WARN]", "[INFO] ", "ERROR", "    at a.b.C.run(C.java:12)", "C.java:7)",
+            "0xdeadbeef01", "0x12", "src/net/part_1.c:10:2", "a.h:", "timeout", "timeouts ",
+            " timeout", "Timeout", "https://example.com/a?b=1", "http:", "http://x",
+            "\"connection refused by ::1:443\"", "refused", "\"", "{\"status\": 503",
+            "\"status\":500,", "\"status\":\n", "\"status\":", "5", "retry ", "upstream",
+            "pool pool", " ", "\n", "\n", "\r\n", "\r", "\t", ":", "7", "\xC3\xA9", "\xE2\x84\xAA",
+            "\xFF"};
+        struct seed rnd = seed_start();
+        struct both b;
+        struct buf text;
+        (void)state;
+        if (!has_hyperscan())
+                skip();
+        both_init(&b);
+        buf_init(&text, 0);
+        for (int round = 0; round < seed_rounds(400); round++) {
+                size_t kinds = ITEMS(pieces) - (round % 2 ? 3 : 0);
+                size_t n = (size_t)seed_below(&rnd, 2000);
+                buf_clear(&text);
+                while (text.n < n)
+                        buf_puts(&text, pieces[seed_below(&rnd, kinds)]);
+                for (size_t i = 0; i < ITEMS(patterns); i++) {
+                        struct grep_options o = {.pattern = str_of(patterns[i]),
+                            .utf8 = round % 5 != 0,
+                            .case_sensitive = round % 3 != 0};
+                        same(&b, buf_str(&text), &o, round % 7 ? 0 : 64, GREP_WITH_SIEVE);
+                }
+        }
+        assert_true(b.matched > 100);
+        buf_release(&text);
+        both_release(&b);
+}
+
 /* As users get it: large enough that the clock chooses how to search. */
 static void large_texts_are_answered_alike_whichever_way_is_fastest(void **state)
 {
@@ -367,6 +412,7 @@ int main(void)
             cmocka_unit_test(classes_hold_the_same_characters_with_both_engines),
             cmocka_unit_test(letters_have_the_same_other_cases_with_both_engines),
             cmocka_unit_test(matches_at_the_edges_of_blocks_are_found_with_both_engines),
+            cmocka_unit_test(patterns_of_readers_of_logs_find_the_same_with_both_engines),
             cmocka_unit_test(large_texts_are_answered_alike_whichever_way_is_fastest),
             cmocka_unit_test(patterns_that_would_make_a_large_automaton_have_no_sieve),
             cmocka_unit_test(the_engine_decides_about_lines_that_the_sieve_names),
