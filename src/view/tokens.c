@@ -2,14 +2,16 @@
  * tokens.c - exact counting, in a build that has the vocabulary.
  *
  * A text is cut into pieces (tokens_split.c), most of which are one token; those of the others are
- * counted (tokens_piece.c). Texts repeat themselves: names in code and JSON, phrases in languages
- * without blanks. So counts of pieces are remembered while a long text is counted.
+ * counted together where they are short (tokens_lattice.c), or piece by piece (tokens_piece.c).
+ * Texts repeat themselves: names in code and JSON, phrases in languages without blanks. So counts
+ * of pieces are remembered while a long text is counted.
  */
 #include "view/tokens.h"
 
 #include <string.h>
 
 #include "view/tokens_data.h"
+#include "view/tokens_lattice.h"
 #include "view/tokens_piece.h"
 #include "view/tokens_split.h"
 
@@ -20,12 +22,13 @@ bool tokens_exact(void)
 
 #define MEMORY_PIECES 256 /* a power of two */
 #define MEMORY_BYTES 30   /* of a piece; longer ones are counted each time */
+#define MEMORY_LEAST 4    /* shorter ones as well */
 #define MEMORY_TEXT 2048  /* a shorter text is counted without */
 
 struct memory {
         struct remembered {
-                uint8_t n; /* 0: nothing */
-                uint8_t count;
+                uint8_t n;     /* 0: nothing */
+                uint8_t count; /* 0: not known */
                 unsigned char p[MEMORY_BYTES];
         } pieces[MEMORY_PIECES];
 };
@@ -34,43 +37,92 @@ _Static_assert((MEMORY_PIECES & (MEMORY_PIECES - 1)) == 0, "a place is some bits
 
 static struct remembered *memory_place(struct memory *m, struct tokens_text piece)
 {
-        uint32_t h = (uint32_t)piece.n;
-        for (size_t i = 0; i < piece.n; i++)
-                h = (h ^ piece.p[i]) * 0x01000193u;
-        return &m->pieces[(h ^ h >> 15) & (MEMORY_PIECES - 1)];
+        uint64_t h = piece.n;
+        size_t at = 0;
+        for (; at + 8 <= piece.n; at += 8) {
+                uint64_t word;
+                memcpy(&word, piece.p + at, 8);
+                h = (h ^ word) * 0x9e3779b97f4a7c15u;
+                h ^= h >> 32;
+        }
+        for (; at < piece.n; at++)
+                h = h << 7 ^ h >> 50 ^ piece.p[at];
+        return &m->pieces[h * 0x9e3779b97f4a7c15u >> 56 & (MEMORY_PIECES - 1)];
 }
 
-/* `m` may be NULL. */
-static size_t count_piece(struct memory *m, struct tokens_text piece, bool damaged)
+struct counter {
+        struct memory *memory; /* may be NULL */
+        struct tokens_lattice lattice;
+};
+
+/* Characters of the token with which a short piece begins; those with a longer one are no work for
+ * the lattice. Nor are alphabets of two bytes a letter, whose words have many tokens that begin or
+ * end inside a letter. */
+#define LATTICE_LONGEST 3
+
+static bool is_for_lattice(struct tokens_text piece, size_t longest)
+{
+        unsigned char lead = piece.n > 1 && piece.p[0] == ' ' ? piece.p[1] : piece.p[0];
+        if (lead >= 0xC0 && lead < 0xE0)
+                return false;
+        if (longest <= LATTICE_LONGEST || piece.n > MEMORY_BYTES)
+                return true;
+        size_t characters = 0;
+        for (size_t i = 0; i < longest; i++)
+                characters += (piece.p[i] & 0xC0) != 0x80;
+        return characters <= LATTICE_LONGEST;
+}
+
+static size_t count_without_memory(struct counter *c, struct tokens_text piece, size_t longest)
+{
+        if (is_for_lattice(piece, longest) && tokens_lattice_add(&c->lattice, piece))
+                return 0;
+        return tokens_piece(piece, false);
+}
+
+/* What the lattice counts is known too late to be remembered, so the piece is counted alone when it
+ * comes again. */
+static size_t count_with_memory(struct counter *c, struct tokens_text piece, size_t longest)
+{
+        struct remembered *r = memory_place(c->memory, piece);
+        bool again = r->n == piece.n && memcmp(r->p, piece.p, piece.n) == 0;
+        if (again && r->count > 0)
+                return r->count;
+        r->n = (uint8_t)piece.n;
+        memcpy(r->p, piece.p, piece.n);
+        size_t count = again ? tokens_piece(piece, false) : count_without_memory(c, piece, longest);
+        r->count = (uint8_t)count;
+        return count;
+}
+
+static size_t count_piece(struct counter *c, struct tokens_text piece, bool damaged)
 {
         if (damaged)
                 return tokens_piece(piece, damaged);
-        if (tokens_longest(piece.p, piece.n)->length == piece.n)
+        size_t longest = tokens_longest(piece.p, piece.n)->length;
+        if (longest == piece.n)
                 return 1;
-        if (!m || piece.n > MEMORY_BYTES)
-                return tokens_piece(piece, damaged);
-        struct remembered *r = memory_place(m, piece);
-        if (r->n == piece.n && memcmp(r->p, piece.p, piece.n) == 0)
-                return r->count;
-        r->n = (uint8_t)piece.n;
-        r->count = (uint8_t)tokens_piece(piece, damaged);
-        memcpy(r->p, piece.p, piece.n);
-        return r->count;
+        return c->memory && piece.n >= MEMORY_LEAST && piece.n <= MEMORY_BYTES
+                   ? count_with_memory(c, piece, longest)
+                   : count_without_memory(c, piece, longest);
 }
 
 size_t tokens_count(const char *text, size_t n)
 {
         struct tokens_text rest = {(const unsigned char *)text, n};
-        struct memory memory, *m = n >= MEMORY_TEXT ? &memory : NULL;
+        struct memory memory;
+        struct counter c;
         size_t count = 0;
-        if (m)
-                memset(m, 0, sizeof *m);
+        tokens_lattice_init(&c.lattice);
+        c.memory = n >= MEMORY_TEXT ? &memory : NULL;
+        if (c.memory)
+                memset(c.memory, 0, sizeof *c.memory);
         while (rest.n > 0) {
                 bool damaged = false;
                 size_t len = tokens_split(rest, &damaged);
-                count += count_piece(m, (struct tokens_text){rest.p, len}, damaged);
+                count += count_piece(&c, (struct tokens_text){rest.p, len}, damaged);
                 rest.p += len;
                 rest.n -= len;
         }
-        return count;
+        return count + tokens_lattice_end(&c.lattice);
 }

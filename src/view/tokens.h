@@ -9,7 +9,7 @@
  * Bytes that are not UTF-8 count as the U+FFFD that a decoder would put in their place: one for
  * each maximal part of a broken sequence, as the TextDecoder of browsers does.
  *
- * All calls are pure: no allocation, no state, a few kilobytes of stack; any number of threads.
+ * All calls are pure: no allocation, no state, up to 45 KB of stack; any number of threads.
  * Time grows linearly with the text, also for one run of letters that is megabytes long.
  */
 #ifndef VIEW_TOKENS_H

@@ -51,6 +51,41 @@ TOKENS_TABLE struct tokens_cell tokens_cells[];
 TOKENS_TABLE uint32_t tokens_joins[];
 #define TOKENS_NO_JOIN UINT32_MAX
 
+/* Two bytes of ASCII, at [first << 7 | second], and what stands behind them: byte b is trio `next`
+ * + b, if that has the label b, and the byte after it quad `next` + that byte. These are small
+ * enough to stay in a cache, unlike the trie. */
+struct tokens_pair {
+        uint32_t rank; /* TOKENS_NONE: no token */
+        uint32_t next;
+};
+TOKENS_TABLE struct tokens_pair tokens_pairs[128 * 128];
+
+struct tokens_trio {
+        uint32_t label : 7; /* also of empty cells, which are no tokens and go nowhere */
+        uint32_t rank : TOKENS_RANK_BITS; /* TOKENS_NONE: no token, only the beginning of some */
+        uint32_t right : 1; /* its last merge joined one byte and two, not two and one */
+        uint32_t unused : 32 - 8 - TOKENS_RANK_BITS;
+        uint32_t next : 16;
+        uint32_t fourths : 16; /* bit b & 15 for each byte b that a longer token has next */
+};
+TOKENS_TABLE struct tokens_trio tokens_trios[];
+
+struct tokens_quad {
+        uint32_t label : 7;
+        uint32_t rank : TOKENS_RANK_BITS;
+        uint32_t left : 2; /* bytes of its left half */
+        uint32_t unused : 32 - 9 - TOKENS_RANK_BITS;
+        uint32_t fifths; /* bit b & 31 for each byte b that a longer token has next */
+};
+TOKENS_TABLE struct tokens_quad tokens_quads[];
+
+/* By code point: the token of a character, or TOKENS_NONE. */
+TOKENS_TABLE uint32_t tokens_chars[0x10000];
+
+/* A bit for each two bytes x, y, at x << 8 | y: the halves of some token end in x and begin with y,
+ * and that token begins or ends inside a character. */
+TOKENS_TABLE uint8_t tokens_torn[0x10000 / 8];
+
 /* What the pattern of o200k_base tells apart. */
 enum tokens_class {
         TOKENS_OTHER = 0,
@@ -79,17 +114,53 @@ static inline const struct tokens_cell *tokens_longest(const unsigned char *p, s
         return cell;
 }
 
-/* Whether merging joins `left` and `right` to a token of a rank below `limit`. */
-static inline bool tokens_join(uint32_t left, uint32_t right, uint32_t limit)
+/* What may be the token that merging joins `left` and `right` to, or TOKENS_NONE: it is one if its
+ * right half is `right`. */
+static inline uint32_t tokens_may_join(uint32_t left, uint32_t right)
 {
         const uint32_t tag_mask = (1u << (32 - TOKENS_RANK_BITS)) - 1;
         const struct tokens_token *row = &tokens_tokens[left];
         const uint32_t *join = &tokens_joins[row->row + (right * 0x9e3779b1u >> row->shift)];
         for (; *join != TOKENS_NO_JOIN; join++) {
-                if (((*join ^ right) & tag_mask) != 0)
-                        continue;
-                uint32_t rank = *join >> (32 - TOKENS_RANK_BITS);
-                return rank < limit && tokens_tokens[rank].right == right;
+                if (((*join ^ right) & tag_mask) == 0)
+                        return *join >> (32 - TOKENS_RANK_BITS);
+        }
+        return TOKENS_NONE;
+}
+
+/* The token that merging joins `left` and `right` to, or TOKENS_NONE. */
+static inline uint32_t tokens_joined(uint32_t left, uint32_t right)
+{
+        uint32_t rank = tokens_may_join(left, right);
+        return rank != TOKENS_NONE && tokens_tokens[rank].right == right ? rank : TOKENS_NONE;
+}
+
+/* Whether merging joins `left` and `right` to a token of a rank below `limit`. */
+static inline bool tokens_join(uint32_t left, uint32_t right, uint32_t limit)
+{
+        uint32_t rank = tokens_may_join(left, right);
+        return rank != TOKENS_NONE && rank < limit && tokens_tokens[rank].right == right;
+}
+
+/*
+ * Whether merging leaves two neighbours as they are. Their own merges are undone, the latest first
+ * (the highest rank; of equals the right one), and at each step the two parts beside the border
+ * must not make a token that would have been merged before the step undone: one of lower rank, or
+ * of the same rank when the step was further to the right.
+ */
+static inline bool tokens_fit(uint32_t left, uint32_t right)
+{
+        uint32_t limit = TOKENS_NONE;
+        while (!tokens_join(left, right, limit)) {
+                if (left < TOKENS_BYTES && right < TOKENS_BYTES)
+                        return true;
+                if (left > right) {
+                        limit = left;
+                        left = tokens_tokens[left].right;
+                } else {
+                        limit = right + 1;
+                        right = tokens_tokens[right].left;
+                }
         }
         return false;
 }

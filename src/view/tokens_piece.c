@@ -30,29 +30,6 @@
 _Static_assert(BACK % 64 == 0 && (BACK & (BACK - 1)) == 0, "places are bits of words in a ring");
 _Static_assert(REACHED > TOKENS_LENGTH_MAX, "a token reaches a place of the ring");
 
-/*
- * Whether merging leaves two neighbours as they are. Their own merges are undone, the latest first
- * (the highest rank; of equals the right one), and at each step the two parts beside the border
- * must not make a token that would have been merged before the step undone: one of lower rank, or
- * of the same rank when the step was further to the right.
- */
-static inline bool tokens_fit(uint32_t left, uint32_t right)
-{
-        uint32_t limit = TOKENS_NONE;
-        while (!tokens_join(left, right, limit)) {
-                if (left < TOKENS_BYTES && right < TOKENS_BYTES)
-                        return true;
-                if (left > right) {
-                        limit = left;
-                        left = tokens_tokens[left].right;
-                } else {
-                        limit = right + 1;
-                        right = tokens_tokens[right].left;
-                }
-        }
-        return false;
-}
-
 /* ---- trying the longest first ---- */
 
 struct trial {

@@ -14,6 +14,7 @@
 
 #include "view/tokens.h"
 #include "view/tokens_data.h"
+#include "view/tokens_lattice.h"
 #include "view/tokens_piece.h"
 #include "view/tokens_split.h"
 
@@ -310,6 +311,64 @@ static void runs_are_counted_as_merging_would(void **state)
         }
 }
 
+/* Up to `max` bytes: a few characters that are neighbours in an alphabet, or bytes by chance. */
+static size_t random_characters(uint32_t *seed, unsigned char *text, size_t max)
+{
+        static const uint32_t alphabets[][2] = {{'a', 26}, {'a', 4}, {'A', 58}, {' ', 95},
+            {0xE0, 32}, {0x430, 32}, {0x5D0, 27}, {0xE01, 91}, {0x3041, 86}, {0x4E00, 600},
+            {0x1F600, 64}};
+        const uint32_t *from = alphabets[next_random(seed) % 11];
+        size_t want = 1 + next_random(seed) % (max - 4);
+        size_t n = 0;
+        while (n < want) {
+                uint32_t c = from[0] + next_random(seed) % from[1];
+                if (c < 0x80) {
+                        text[n++] = (unsigned char)c;
+                        continue;
+                }
+                if (c < 0x800) {
+                        text[n++] = (unsigned char)(0xC0 | c >> 6);
+                } else {
+                        if (c >= 0x10000) {
+                                text[n++] = (unsigned char)(0xF0 | c >> 18);
+                                text[n++] = (unsigned char)(0x80 | (c >> 12 & 0x3F));
+                        } else {
+                                text[n++] = (unsigned char)(0xE0 | c >> 12);
+                        }
+                        text[n++] = (unsigned char)(0x80 | (c >> 6 & 0x3F));
+                }
+                text[n++] = (unsigned char)(0x80 | (c & 0x3F));
+        }
+        return n;
+}
+
+/* Short pieces stand in one lattice together, long ones go through it in windows. */
+static void a_lattice_counts_pieces_as_merging_would(void **state)
+{
+        (void)state;
+        uint32_t seed = first_seed();
+        int rounds = getenv("STENO_TEST_LONG") ? 20000 : 1000;
+        static unsigned char text[2400], mended[7200];
+        size_t taken = 0;
+        for (int round = 0; round < rounds; round++) {
+                struct tokens_lattice l;
+                size_t count = 0;
+                tokens_lattice_init(&l);
+                for (uint32_t pieces = 1 + next_random(&seed) % 60; pieces > 0; pieces--) {
+                        bool large = next_random(&seed) % 100 == 0;
+                        size_t n = random_characters(&seed, text, large ? sizeof text : 40);
+                        if (next_random(&seed) % 8 == 0)
+                                n -= next_random(&seed) % n;
+                        if (!tokens_lattice_add(&l, (struct tokens_text){text, n}))
+                                continue;
+                        taken++;
+                        count += merge_plainly(mended, mend_plainly(text, n, mended));
+                }
+                assert_int_equal(tokens_lattice_end(&l), count);
+        }
+        assert_true(taken > 20 * (size_t)rounds);
+}
+
 static void every_token_is_found_and_known_with_its_halves(void **state)
 {
         (void)state;
@@ -368,6 +427,7 @@ int main(void)
             cmocka_unit_test(pieces_read_in_windows_are_counted_alike),
             cmocka_unit_test(pieces_of_tokens_are_counted_as_merging_would),
             cmocka_unit_test(runs_are_counted_as_merging_would),
+            cmocka_unit_test(a_lattice_counts_pieces_as_merging_would),
             cmocka_unit_test(every_token_is_found_and_known_with_its_halves),
             cmocka_unit_test(time_grows_with_the_length_of_a_run_and_not_its_square),
         };
