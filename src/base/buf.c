@@ -54,6 +54,17 @@ char *buf_reserve(struct buf *b, size_t n)
         return b->p + b->n;
 }
 
+void buf_trim(struct buf *b)
+{
+        if (b->cap < MIB || b->cap - b->n <= b->cap / 16)
+                return;
+        char *p = realloc(b->p, b->n + 1); /* one byte for the NUL of buf_cstr and buf_take */
+        if (!p)
+                return;
+        b->p = p;
+        b->cap = b->n + 1;
+}
+
 void buf_put(struct buf *b, const void *p, size_t n)
 {
         if (n == 0)

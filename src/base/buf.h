@@ -40,6 +40,9 @@ void buf_put_u64(struct buf *b, uint64_t v);
  * caller adds what it wrote to b->n. */
 char *buf_reserve(struct buf *b, size_t n);
 
+/* Gives back the memory beyond the contents, where that is a large part of much. */
+void buf_trim(struct buf *b);
+
 /* Removes the first `n` bytes. */
 void buf_drop_front(struct buf *b, size_t n);
 

@@ -96,7 +96,8 @@ static bool changes_nothing(const struct request *r)
 static void hold_reply(struct request *r)
 {
         if (r->stream || r->passing || r->file)
-                return; /* they hold what they send themselves */
+                return;      /* they hold what they send themselves */
+        buf_trim(&r->reply); /* it may be held for long, and is counted as what it holds */
         r->held.fd = connections_fd(r->connection);
         r->held.guest = r->guest;
         r->held.lasting = !changes_nothing(r);

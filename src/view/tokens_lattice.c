@@ -10,8 +10,9 @@
  *
  * For tokens of up to three units these are a few comparisons of ranks, which are made for all
  * places at once (weigh), for each length that the last token may have. Then a step from one place
- * to the next is to read two of these answers. Longer tokens are rare where this file is used:
- * where one of them ends or is in the way, candidates are tried with tokens_fit().
+ * to the next is to read two of these answers. Tokens of four units are compared in the same way,
+ * one at a time. Longer ones are rare where this file is used: where one of them ends or is in the
+ * way, the candidates are tried one after the other.
  *
  * Units are characters, and merging is followed as if it could only join units. What is left is
  * right if each two neighbours in it also fit when it may join all bytes. That is asked where a
