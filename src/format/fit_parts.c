@@ -272,11 +272,27 @@ static bool is_hollow(struct fit *f, const struct message *m, const struct part 
         return !holds;
 }
 
+/* A message of Gemini that is an empty part and nothing else would be missing in views that show
+ * every message, and as it is no provider takes it. A strict view leaves it out. */
+static int say_that_it_is_empty(struct fit *f, struct message *m, bool *touched)
+{
+        if (f->w->format != &format_gemini || f->w->strict || m->count != 1 ||
+            !fit_is_bare(f, m, &m->parts[0]))
+                return 0;
+        if (!fit_own_parts(f, m, touched))
+                return STENO_ENOMEM;
+        m->parts[0] = (struct part){.kind = PART_TEXT,
+            .text = token_make(STR("[A part that holds nothing]"), f->arena),
+            .seq = m->parts[0].seq};
+        writing_lose(f->w, m, "part", "a part that holds nothing");
+        return 0;
+}
+
 int fit_types(struct fit *f, struct message *m, bool *touched)
 {
-        int rc = 0;
+        int rc = say_that_it_is_empty(f, m, touched);
         /* OpenAI's writer makes a text of it. */
-        if (f->w->format != &format_openai)
+        if (rc == 0 && f->w->format != &format_openai)
                 rc = fit_drop_parts(f, m, touched, fit_is_bare, "a part that holds nothing");
         if (rc == 0)
                 rc = fit_drop_parts(f, m, touched, is_empty_handed, "a part that holds nothing");
