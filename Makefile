@@ -36,7 +36,7 @@ run: all
 	@tools/demo $(BUILD)/steno
 
 # Under TSan only what has threads is run, so only that is built.
-TARGETS_tsan = steno tests/base/test_id tests/store/test_store_append tests/store/test_store_run $\
+TARGETS_tsan = steno tests/base/test_id tests/base/test_wait tests/store/test_store_append tests/store/test_store_run $\
 	tests/store/test_store_list tests/loop/test_loop tests/provider/test_provider $\
 	tests/loop/loop_driver tests/mcp/mcp_driver tests/support/libkill_at.so
 
