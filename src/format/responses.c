@@ -671,13 +671,15 @@ static bool is_again(struct writer *w, const struct message *m)
  * must have an id gets another, the others go without. */
 static struct str other_id(struct writer *w, const struct message *m)
 {
+        const char *kind = m->count && m->parts[0].call == CALL_COMPUTER ? "cu" : "lsh";
         struct str id = {0};
-        char text[48];
-        if (m->count && needs_id(&m->parts[0])) {
-                snprintf(text, sizeof text, "%s_again_%llu",
-                    m->parts[0].call == CALL_COMPUTER ? "cu" : "lsh", (unsigned long long)m->seq);
+        char text[64];
+        if (!m->count || !needs_id(&m->parts[0]))
+                return id;
+        for (unsigned n = 0; n == 0 || writing_seen_in(w, &w->item_ids, id); n++) {
+                snprintf(
+                    text, sizeof text, "%s_again_%llu_%u", kind, (unsigned long long)m->seq, n);
                 id = arena_dup(w->arena, str_of(text));
-                writing_seen_in(w, &w->item_ids, id);
         }
         return id;
 }

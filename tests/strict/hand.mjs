@@ -71,6 +71,7 @@ const itemsWithIds = {
   "a function call": [fc("a", { id: "fc_1" }), { ...fo("a"), id: "fc_2" }],
   "a custom call": [{ type: "custom_tool_call", id: "ctc_1", call_id: "a", name: "f", input: "x" }, { type: "custom_tool_call_output", id: "ctc_2", call_id: "a", output: "x" }],
   "a computer's call": [{ type: "computer_call", id: "cu_1", call_id: "a", status: "completed", pending_safety_checks: [], action: { type: "screenshot" } }, { type: "computer_call_output", call_id: "a", output: PICTURE }],
+  "a computer's call with the id that another would get": [{ type: "computer_call", id: "cu_again_4_0", call_id: "a", status: "completed", pending_safety_checks: [], action: { type: "screenshot" } }, { type: "computer_call_output", call_id: "a", output: PICTURE }],
   "a call of a local shell": [{ type: "local_shell_call", id: "lsh_1", call_id: "a", status: "completed", action: { type: "exec", command: ["ls"], env: {} } }, { type: "local_shell_call_output", id: "a", output: "x" }],
   "a shell's call": [{ type: "shell_call", id: "sh_1", call_id: "a", action: { commands: ["ls"] } }, { type: "shell_call_output", call_id: "a", output: [{ stdout: "x", stderr: "", outcome: { type: "exit", exit_code: 0 } }] }],
   "a patch": [{ type: "apply_patch_call", id: "apc_1", call_id: "a", status: "completed", operation: { type: "delete_file", path: "a" } }, { type: "apply_patch_call_output", call_id: "a", status: "completed", output: "x" }],
