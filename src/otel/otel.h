@@ -47,8 +47,8 @@ struct otel_options {
 
 /* STENO_EINVAL: the configuration makes no sense, and the message says why. */
 int otel_new(const struct otel_options *opt, struct otel **out, struct steno_error *err);
-/* To be called when a run begins, and when it has ended. Neither call waits for anything. `x` may
- * be NULL. */
+/* To be called when a run begins, and when it has ended. The first call that names a run writes its
+ * file, without a sync; neither waits for the collector. `x` may be NULL. */
 void otel_began(struct otel *x, const char *project, const char *run);
 void otel_ended(struct otel *x, const char *project, const char *run);
 /* Waits at most `ms` until the runs that have ended are sent; the next process sends the rest. */

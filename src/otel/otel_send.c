@@ -2,8 +2,9 @@
  * otel_send.c - the thread that sends runs to a collector (otel.h).
  *
  * The list in memory has what this process knows of, the folder otlp/ what survives it. A run is in
- * both from its beginning until the collector has it. Nothing here returns an error to a run: what
- * cannot be noted or sent is tried again, with pauses that grow to a minute.
+ * the folder before its first request to the model, and until the collector has it. Nothing here
+ * returns an error to a run: what cannot be noted or sent is tried again, with pauses that grow to
+ * a minute.
  */
 #include "otel/otel.h"
 
@@ -31,6 +32,7 @@
 #define LATER_MS 5000     /* until a run that another process holds is looked at again */
 #define ANSWER_MS 10000   /* for a collector that takes a request and says nothing */
 #define WAITING_MAX 10000 /* runs in memory; the folder has the others */
+#define YOUNG_MS 60000    /* a run whose beginning may not be stored yet */
 
 struct waiting {
         struct waiting *next;
@@ -55,6 +57,7 @@ struct otel {
         pthread_cond_t changed;
         struct waiting *list; /* under the mutex */
         size_t count;
+        bool more; /* the folder has runs that the list has not */
         bool closing;
         bool busy; /* the thread is sending */
 };
@@ -128,9 +131,27 @@ static int read_config(struct otel *x, const struct otel_options *opt, struct st
 
 /* ---- the folder ---- */
 
-static void note(struct otel *x, struct waiting *w)
+/* The file appears with all that it says: a server that is killed here leaves no half of one. */
+static bool write_note(struct otel *x, const char *name, struct str text)
 {
         const struct fs *fs = fs_real();
+        char tmp[PLAIN_NAME_MAX + 6];
+        snprintf(tmp, sizeof tmp, ".%s.tmp", name);
+        /* No sync: after a power cut the collector lacks a run that the store has. */
+        int fd = fs->open(fs, x->dir, tmp, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        if (fd < 0)
+                return false;
+        int rc = fs_write_all(fs, fd, text.p, text.n);
+        fs->close(fs, fd);
+        if (rc == 0)
+                rc = fs->rename(fs, x->dir, tmp, x->dir, name);
+        if (rc)
+                fs->unlink(fs, x->dir, tmp, 0);
+        return rc == 0;
+}
+
+static void note(struct otel *x, struct waiting *w)
+{
         char name[PLAIN_NAME_MAX + 1];
         struct buf text;
         if (w->noted || x->dir < 0 || id_file_name(str_of(w->run), name))
@@ -141,12 +162,7 @@ static void note(struct otel *x, struct waiting *w)
         jsonw_field_cstr(&j, "project", w->project);
         jsonw_field_cstr(&j, "run", w->run);
         jsonw_object_end(&j);
-        /* No sync: after a power cut the collector lacks a run that the store has. */
-        int fd = text.failed ? -ENOMEM : fs->open(fs, x->dir, name, O_WRONLY | O_CREAT, 0600);
-        if (fd >= 0) {
-                w->noted = fs_write_all(fs, fd, text.p, text.n) == 0;
-                fs->close(fs, fd);
-        }
+        w->noted = !text.failed && write_note(x, name, buf_str(&text));
         buf_release(&text);
 }
 
@@ -186,11 +202,11 @@ static struct waiting *find(struct otel *x, const char *project, const char *run
         return NULL;
 }
 
-/* Under the mutex. */
+/* Under the mutex. NULL: out of memory. */
 static struct waiting *add(struct otel *x, const char *project, const char *run)
 {
         struct waiting *w = find(x, project, run);
-        if (w || x->count >= WAITING_MAX || !(w = waiting_new(project, run)))
+        if (w || !(w = waiting_new(project, run)))
                 return w;
         w->next = x->list;
         x->list = w;
@@ -198,26 +214,45 @@ static struct waiting *add(struct otel *x, const char *project, const char *run)
         return w;
 }
 
-/* A file that an earlier process left. */
+/* A run of a file that is not in the list: an earlier process left it, or there was no room. */
+static void take_run(struct otel *x, const char *project, const char *run)
+{
+        pthread_mutex_lock(&x->mutex);
+        if (x->count >= WAITING_MAX) {
+                x->more = true;
+        } else if (!find(x, project, run)) {
+                struct waiting *w = add(x, project, run);
+                if (w)
+                        w->noted = w->ended = true;
+        }
+        pthread_mutex_unlock(&x->mutex);
+}
+
 static int take_file(void *ctx, const char *name, unsigned char type)
 {
         struct otel *x = ctx;
+        const struct fs *fs = fs_real();
         struct json j;
         char *text = NULL;
+        char *project = NULL;
+        char *run = NULL;
         size_t n = 0;
+        bool dots = strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
         (void)type;
-        if (fs_slurp(fs_real(), x->dir, name, 4 * KIB, &text, &n))
+        if (dots || fs_slurp(fs, x->dir, name, 4 * KIB, &text, &n))
                 return 0;
         json_init(&j);
         if (json_parse(&j, text, n, NULL, NULL) == 0) {
-                char *project = json_dup_string(&j, json_get(&j, 0, "project"));
-                char *run = json_dup_string(&j, json_get(&j, 0, "run"));
-                struct waiting *w = project && run ? add(x, project, run) : NULL;
-                if (w)
-                        w->noted = w->ended = true;
-                free(project);
-                free(run);
+                project = json_dup_string(&j, json_get(&j, 0, "project"));
+                run = json_dup_string(&j, json_get(&j, 0, "run"));
         }
+        if (project && run && id_is_file_name(str_of(name)))
+                take_run(x, project, run);
+        else /* A kill left it half written. A process that is writing it notices and does so again.
+              */
+                fs->unlink(fs, x->dir, name, 0);
+        free(project);
+        free(run);
         json_release(&j);
         free(text);
         return 0;
@@ -270,6 +305,11 @@ static enum outcome post(struct otel *x, struct str body)
         return final ? SENT : NOT_NOW;
 }
 
+static int64_t age_ms(const char *run)
+{
+        return env_real()->now(env_real()) - id_time(str_of(run));
+}
+
 static enum outcome send_run(struct otel *x, const struct waiting *w)
 {
         struct steno_error err = {0};
@@ -279,7 +319,7 @@ static enum outcome send_run(struct otel *x, const struct waiting *w)
         int rc = otel_spans_put(x->store, w->project, w->run, &x->about, &body, &err);
         if (rc == 0)
                 is = post(x, buf_str(&body));
-        else if (rc == STENO_ENOTFOUND || rc == STENO_EINVAL)
+        else if (rc == STENO_EINVAL || (rc == STENO_ENOTFOUND && age_ms(w->run) > YOUNG_MS))
                 is = SENT; /* it was removed, or never began */
         buf_release(&body);
         return is;
@@ -295,19 +335,11 @@ static struct waiting *next_ready(struct otel *x, int64_t now)
         return ready;
 }
 
-/* Under the mutex, which is let go while files are written. */
+/* What could not be noted when it came, on a full disk for example. Under the mutex. */
 static void note_all(struct otel *x)
 {
-        struct waiting *w = x->list;
-        while (w && w->noted)
-                w = w->next;
-        if (!w)
-                return;
-        /* Only this thread takes anything out of the list. */
-        pthread_mutex_unlock(&x->mutex);
-        for (; w; w = w->next)
+        for (struct waiting *w = x->list; w; w = w->next)
                 note(x, w);
-        pthread_mutex_lock(&x->mutex);
 }
 
 /* Under the mutex. */
@@ -323,6 +355,30 @@ static void take_out(struct otel *x, struct waiting *gone)
         waiting_free(gone);
 }
 
+/* Leaves to the folder what the list has no room for. Under the mutex. */
+static void shed(struct otel *x)
+{
+        for (struct waiting *w = x->list, *next; w && x->count > WAITING_MAX; w = next) {
+                next = w->next;
+                if (w->ended && (w->noted || x->dir < 0)) {
+                        x->more = true;
+                        take_out(x, w);
+                }
+        }
+}
+
+/* Takes from the folder what the list has room for again. Under the mutex, which is let go while
+ * files are read. */
+static void refill(struct otel *x)
+{
+        if (!x->more || x->dir < 0 || x->count > WAITING_MAX / 2)
+                return;
+        x->more = false;
+        pthread_mutex_unlock(&x->mutex);
+        fs_real()->list(fs_real(), x->dir, take_file, x);
+        pthread_mutex_lock(&x->mutex);
+}
+
 static void *run(void *arg)
 {
         struct otel *x = arg;
@@ -330,6 +386,8 @@ static void *run(void *arg)
         pthread_mutex_lock(&x->mutex);
         while (!steno_stop_requested(x->stop)) {
                 note_all(x);
+                shed(x);
+                refill(x);
                 struct waiting *w = next_ready(x, time_monotonic_ms());
                 x->busy = w != NULL;
                 if (!w) {
@@ -370,8 +428,9 @@ void otel_began(struct otel *x, const char *project, const char *run_id)
         if (!x)
                 return;
         pthread_mutex_lock(&x->mutex);
-        if (!x->closing)
-                add(x, project, run_id);
+        struct waiting *w = add(x, project, run_id);
+        if (w)
+                note(x, w);
         pthread_cond_broadcast(&x->changed);
         pthread_mutex_unlock(&x->mutex);
 }
@@ -381,9 +440,11 @@ void otel_ended(struct otel *x, const char *project, const char *run_id)
         if (!x)
                 return;
         pthread_mutex_lock(&x->mutex);
-        struct waiting *w = x->closing ? NULL : add(x, project, run_id);
-        if (w)
+        struct waiting *w = add(x, project, run_id);
+        if (w) {
+                note(x, w);
                 w->ended = true;
+        }
         pthread_cond_broadcast(&x->changed);
         pthread_mutex_unlock(&x->mutex);
 }
