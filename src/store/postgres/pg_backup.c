@@ -9,7 +9,10 @@
  * A row that is changed gets another xmin, which nobody can set: the stamp of a conversation is a
  * hash of those of its rows, but for records and events, which are only ever added (the row of the
  * tail changes with the first, and each run has a last one of the others) unless a purge makes them
- * anew, which is a change of the tail. Rows that somebody changes by hand are not noticed.
+ * anew, which is a change of the tail. A standby that takes over without the last transactions
+ * gives their numbers out again: so the stamp has also what such rows hold when they differ, as
+ * times, sizes, sums and the id of the last record. Rows that somebody changes by hand are not
+ * noticed.
  */
 #include "store/postgres/pg.h"
 
@@ -155,23 +158,27 @@ static int find(struct source *s, struct str project, struct str id,
                        : pg_conv_open(&s->store->base, project, id, out, err);
 }
 
-#define ROWS(table, column)                                                                        \
-        "(SELECT string_agg(" column " || ':' || xmin::text, ',' ORDER BY " column ") FROM " table \
-        " WHERE project = $1 AND uid = $2)"
+#define OURS " WHERE project = $1 AND uid = $2"
+#define ROWS(table, key, content)                                                                  \
+        "(SELECT string_agg(concat_ws(':', " key ", xmin::text, " content "), ',' ORDER BY " key   \
+        ") FROM " table OURS ")"
+
+#define LAST_RECORD "(SELECT id FROM record" OURS " ORDER BY seq DESC LIMIT 1)"
+#define LAST_EVENT                                                                                 \
+        "(SELECT concat_ws(':', e.seq, e.at) FROM event e WHERE e.project = $1 AND e.uid = $2"     \
+        " AND e.name = run.name ORDER BY e.seq DESC LIMIT 1)"
 
 static int take_stamp(struct pg_conv *c, char out[SHA256_HEX], struct steno_error *err)
 {
         struct pg_query q;
         PGresult *r;
-        pg_query_init(&q,
-            "SELECT concat_ws('/', $2::text, " ROWS("conv", "uid") ", " ROWS("tail",
-                "uid") ", " ROWS("seal", "uid") ", " ROWS("part", "name") ", " ROWS("artifact",
-                "ref") ", (SELECT"
-                       " string_agg(r.name || ':' || r.xmin::text || ':' || coalesce((SELECT "
-                       "max(e.seq) FROM"
-                       " event e WHERE e.project = $1 AND e.uid = $2 AND e.name = r.name), 0), ',' "
-                       "ORDER BY"
-                       " r.name) FROM run r WHERE r.project = $1 AND r.uid = $2))");
+        pg_query_init(&q, "SELECT concat_ws('/', $2::text, " ROWS("conv", "uid",
+                              "md5(meta), title, deleted_at") ", " ROWS("tail", "uid",
+                              "last_seq, bytes, last_amend, updated, generation") ", " ROWS("seal",
+                              "uid", "md5(notes), last_seq, generation") ", " ROWS("part", "name",
+                              "uses") ", " ROWS("artifact", "ref",
+                              "state, size, sha256, deleted_at") ", " ROWS("run", "name",
+                              "at, seq, epoch, " LAST_EVENT) ", " LAST_RECORD ")");
         pg_key(&q, c);
         int rc = pg_run(c->store, &q, &r, err);
         if (rc)
