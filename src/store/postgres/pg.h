@@ -45,6 +45,7 @@
 struct pg_conn {
         PGconn *pq;
         bool busy;
+        int *counted;      /* of its pool, while it is connected */
         bool relaxed;      /* synchronous_commit is off */
         bool doubt;        /* the standby did not confirm the last commit */
         bool cancelled;    /* a cancel is on its way, and may hit whatever runs when it arrives */
@@ -78,8 +79,10 @@ struct pg_store {
         pthread_cond_t given;
         struct pg_conn *pool;
         int pool_size;
-        bool reached;  /* atomic: it was connected to once */
-        bool unsynced; /* atomic: records or events may not be on the disk yet */
+        int connected;         /* atomic: of the pool */
+        int64_t crowded_until; /* the server gives no more connections; monotonic ms */
+        bool reached;          /* atomic: it was connected to once */
+        bool unsynced;         /* atomic: records or events may not be on the disk yet */
         struct pg_conv *convs;
         int lease_ms;
         int commit_ms;
@@ -163,11 +166,14 @@ int pg_tx_script(struct pg_tx *tx, const char *sql, struct steno_error *err);
 
 int pg_pool_open(struct pg_store *s, int size, struct steno_error *err);
 void pg_pool_close(struct pg_store *s, bool polite);
-/* A connection that nobody else has, until `until` (monotonic ms); it may be broken. */
+/* A connection that nobody else has, until `until` (monotonic ms); it may be broken. One that is
+ * not connected is not given where the server has just refused another one (a role may have a
+ * limit) and some are connected: whoever asks waits for these. */
 int pg_pool_take(struct pg_store *s, int64_t until, struct pg_conn **out, struct steno_error *err);
 void pg_pool_give(struct pg_store *s, struct pg_conn *c);
-/* Connects it anew, and goes on trying when the store was reached before. */
-int pg_pool_connect(struct pg_store *s, struct pg_conn *c, int64_t until, struct steno_error *err);
+/* Connects it anew, and goes on trying when the store was reached before. It may be exchanged for
+ * another one of the pool, which may be broken in turn; NULL: it was given back. */
+int pg_pool_connect(struct pg_store *s, struct pg_conn **c, int64_t until, struct steno_error *err);
 bool pg_pool_is_up(const struct pg_conn *c);
 /* Asks the server to cancel what runs on it, and does not wait for that. */
 void pg_pool_cancel(struct pg_conn *c);

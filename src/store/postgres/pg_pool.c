@@ -3,7 +3,8 @@
  *
  * A statement takes a connection of the pool for as long as it runs. One that turns out to be
  * broken is connected anew until the statement's time is over: a server that fails over is away for
- * some seconds. A store that was never reached is not waited for.
+ * some seconds. A store that was never reached is not waited for. Where the server gives fewer
+ * connections than the pool has, those that there are serve all.
  */
 #include "store/postgres/pg.h"
 
@@ -130,28 +131,54 @@ static int set_up(struct pg_store *s, struct pg_conn *c, struct steno_error *err
 
 void pg_pool_drop(struct pg_conn *c)
 {
+        if (c->counted)
+                __atomic_sub_fetch(c->counted, 1, __ATOMIC_ACQ_REL);
+        c->counted = NULL;
         libpq.finish(c->pq);
         c->pq = NULL;
         c->cancelled = false;
 }
 
-int pg_pool_connect(struct pg_store *s, struct pg_conn *c, int64_t until, struct steno_error *err)
+static int connect_once(struct pg_store *s, struct pg_conn *c, struct steno_error *err)
 {
-        bool again = __atomic_load_n(&s->reached, __ATOMIC_ACQUIRE);
-        int rc;
-        for (int wait = PAUSE_MS;; wait = wait < PAUSE_MAX_MS ? wait * 2 : wait) {
+        pg_pool_drop(c);
+        c->pq = dial(s);
+        int rc = pg_pool_is_up(c) ? set_up(s, c, err) : pg_pool_refuse(c, err);
+        if (rc) {
                 pg_pool_drop(c);
-                c->pq = dial(s);
-                rc = pg_pool_is_up(c) ? set_up(s, c, err) : pg_pool_refuse(c, err);
-                if (rc == 0)
-                        break;
-                pg_pool_drop(c);
-                if (!again || rc == STENO_EUNSUPPORTED || time_monotonic_ms() + wait > until)
-                        return rc;
-                wait_sleep(wait);
+                return rc;
         }
+        c->counted = &s->connected;
+        __atomic_add_fetch(c->counted, 1, __ATOMIC_ACQ_REL);
         __atomic_store_n(&s->reached, true, __ATOMIC_RELEASE);
         return 0;
+}
+
+/* Those of the pool that are connected do what is to be done, one after the other. */
+static int take_another(
+    struct pg_store *s, struct pg_conn **c, int64_t until, struct steno_error *err)
+{
+        pthread_mutex_lock(&s->mutex);
+        s->crowded_until = time_monotonic_ms() + PAUSE_MAX_MS;
+        pthread_mutex_unlock(&s->mutex);
+        pg_pool_give(s, *c);
+        *c = NULL;
+        return pg_pool_take(s, until, c, err);
+}
+
+int pg_pool_connect(struct pg_store *s, struct pg_conn **c, int64_t until, struct steno_error *err)
+{
+        bool again = __atomic_load_n(&s->reached, __ATOMIC_ACQUIRE);
+        for (int wait = PAUSE_MS;; wait = wait < PAUSE_MAX_MS ? wait * 2 : wait) {
+                int rc = connect_once(s, *c, err);
+                if (rc == 0)
+                        return 0;
+                if (!again || rc == STENO_EUNSUPPORTED || time_monotonic_ms() + wait > until)
+                        return rc;
+                if (__atomic_load_n(&s->connected, __ATOMIC_ACQUIRE) > 0)
+                        return take_another(s, c, until, err);
+                wait_sleep(wait);
+        }
 }
 
 /* ---- giving a statement up ---- */
@@ -180,12 +207,13 @@ void pg_pool_cancel(struct pg_conn *c)
 
 /* ---- the pool ---- */
 
-static struct pg_conn *find_idle(struct pg_store *s)
+/* Under the mutex. */
+static struct pg_conn *find_idle(struct pg_store *s, bool crowded)
 {
         struct pg_conn *found = NULL;
         for (int i = 0; i < s->pool_size; i++) {
                 struct pg_conn *c = &s->pool[i];
-                if (!c->busy && (!found || (c->pq && !found->pq)))
+                if (!c->busy && (c->pq || !crowded) && (!found || (c->pq && !found->pq)))
                         found = c; /* one that is up first */
                 if (found && found->pq)
                         break;
@@ -198,8 +226,17 @@ int pg_pool_take(struct pg_store *s, int64_t until, struct pg_conn **out, struct
         struct pg_conn *c;
         bool late = false;
         pthread_mutex_lock(&s->mutex);
-        while (!(c = find_idle(s)) && !late)
-                late = !wait_until(&s->given, &s->mutex, until);
+        for (;;) {
+                int64_t now = time_monotonic_ms();
+                bool crowded =
+                    now < s->crowded_until && __atomic_load_n(&s->connected, __ATOMIC_ACQUIRE) > 0;
+                c = find_idle(s, crowded);
+                if (c || late)
+                        break;
+                bool first = crowded && s->crowded_until < until;
+                if (!wait_until(&s->given, &s->mutex, first ? s->crowded_until : until))
+                        late = !first;
+        }
         if (c)
                 c->busy = true;
         pthread_mutex_unlock(&s->mutex);

@@ -141,16 +141,20 @@ static int relax(struct pg_conn *c, bool relaxed, int64_t until, struct steno_er
 /* A connection on which a statement can be sent: one that the server has closed meanwhile is
  * noticed here, before anybody has to ask what became of a statement. */
 static int make_ready(
-    struct pg_store *s, struct pg_conn *c, bool relaxed, int64_t until, struct steno_error *err)
+    struct pg_store *s, struct pg_conn **at, bool relaxed, int64_t until, struct steno_error *err)
 {
-        if (pg_pool_is_up(c) && !c->cancelled && libpq.consumeInput(c->pq) && pg_pool_is_up(c) &&
-            relax(c, relaxed, until, NULL) == 0)
-                return 0;
-        if (c->snapshot)
-                return error_set(
-                    err, STENO_EIO, "the connection to PostgreSQL broke while a copy was made");
-        int rc = pg_pool_connect(s, c, until, err);
-        return rc ? rc : relax(c, relaxed, until, err);
+        for (;;) {
+                struct pg_conn *c = *at;
+                if (pg_pool_is_up(c) && !c->cancelled && libpq.consumeInput(c->pq) &&
+                    pg_pool_is_up(c) && relax(c, relaxed, until, NULL) == 0)
+                        return 0;
+                if (c->snapshot)
+                        return error_set(err, STENO_EIO,
+                            "the connection to PostgreSQL broke while a copy was made");
+                int rc = pg_pool_connect(s, at, until, err);
+                if (rc || *at == c)
+                        return rc ? rc : relax(c, relaxed, until, err);
+        }
 }
 
 /* ---- statements ---- */
@@ -264,7 +268,7 @@ static int run(struct pg_store *s, struct pg_query *q, PGresult **out, struct st
         if (rc)
                 return rc;
         for (int tries = 0; tries < TRIES; tries++) {
-                rc = make_ready(s, c, q->relaxed, until, err);
+                rc = make_ready(s, &c, q->relaxed, until, err);
                 if (rc)
                         break;
                 enum outcome how = try_once(c, q, until, out, &rc, err);
@@ -275,7 +279,8 @@ static int run(struct pg_store *s, struct pg_query *q, PGresult **out, struct st
                 if (how == AGAIN)
                         wait_sleep(1 << tries);
         }
-        pg_pool_give(s, c);
+        if (c)
+                pg_pool_give(s, c);
         return rc;
 }
 
@@ -315,10 +320,10 @@ static int begin(struct pg_store *s, const char *how, struct pg_tx *tx, struct s
         int rc = pg_pool_take(s, until, &tx->conn, err);
         if (rc)
                 return rc;
-        rc = make_ready(s, tx->conn, false, until, err);
+        rc = make_ready(s, &tx->conn, false, until, err);
         if (rc == 0)
                 rc = say(tx->conn, how, until, err);
-        if (rc)
+        if (rc && tx->conn)
                 pg_pool_give(s, tx->conn);
         return rc;
 }
