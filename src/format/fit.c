@@ -264,6 +264,15 @@ static int fit_role(struct fit *f, struct message *m, bool *touched)
         return 0;
 }
 
+static struct extra *find_bad_thought(const struct part *p)
+{
+        struct extra *x = p->kind == PART_TEXT ? p->extras : NULL;
+        while (x && (!str_is(x->key, "\"thought\"") || str_is(x->value, "false") ||
+                        str_is(x->value, "true")))
+                x = x->next;
+        return x;
+}
+
 /* A part of Gemini's holds one thing, and what a function answers is an object. */
 static int fit_gemini(struct fit *f, struct message *m, bool *touched)
 {
@@ -279,7 +288,8 @@ static int fit_gemini(struct fit *f, struct message *m, bool *touched)
                             p->output.n && p->output.p[0] != '{';
                 bool nameless = p->kind == PART_RESULT && !p->name.p;
                 bool silent = p->kind == PART_RESULT && p->output_kind == OUTPUT_NONE;
-                if (!second && !bare && !nameless && !silent)
+                struct extra *thought = find_bad_thought(p);
+                if (!second && !bare && !nameless && !silent && !thought)
                         continue;
                 if (!fit_own_parts(f, m, touched))
                         return STENO_ENOMEM;
@@ -287,6 +297,12 @@ static int fit_gemini(struct fit *f, struct message *m, bool *touched)
                 q->raw = (struct str){0};
                 if (silent)
                         message_set_output(m, q, STR(""));
+                if (thought) {
+                        q->extras = fit_without(f, q->extras, thought);
+                        writing_lose(f->w, m, "thought", "neither true nor false");
+                        i--;
+                        continue;
+                }
                 if (bare) {
                         bool string = q->output.p[0] == '"';
                         q->output = string ? str_span(q->output.p + 1, q->output.n - 2)
@@ -309,10 +325,10 @@ static int fit_message(struct fit *f, struct message *m)
         if (fit_role(f, m, &touched) || fit_gemini(f, m, &touched) || fit_members(f, m, &touched) ||
             fit_surrogates(f, m, &touched) || fit_origin(f, m, &touched) ||
             fit_signatures(f, m, &touched) || fit_names(f, m, &touched) ||
-            fit_media(f, m, &touched) || fit_children(f, m, &touched) ||
-            fit_outputs(f, m, &touched) || fit_errors(f, m, &touched) ||
-            fit_parts(f, m, &touched) || fit_empty_texts(f, m, &touched) ||
-            fit_types(f, m, &touched))
+            fit_media(f, m, &touched) || fit_words(f, m, &touched) ||
+            fit_children(f, m, &touched) || fit_outputs(f, m, &touched) ||
+            fit_errors(f, m, &touched) || fit_parts(f, m, &touched) ||
+            fit_empty_texts(f, m, &touched) || fit_types(f, m, &touched))
                 return STENO_ENOMEM;
         return fit_shape(f, m, &touched) || f->arena->failed;
 }

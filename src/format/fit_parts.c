@@ -299,6 +299,9 @@ int fit_types(struct fit *f, struct message *m, bool *touched)
         if (rc == 0)
                 rc = fit_drop_children(f, m, touched, is_empty_handed,
                     "[A part that holds nothing]", "a part that holds nothing");
+        if (rc == 0)
+                rc = fit_drop_children(f, m, touched, is_misplaced,
+                    "[A part that only the assistant may say]", "only the assistant may say it");
         if (rc || !f->w->strict)
                 return rc;
         rc = fit_drop_parts(f, m, touched, is_hollow, "a part that holds nothing");

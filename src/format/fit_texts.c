@@ -135,6 +135,67 @@ int fit_surrogates(struct fit *f, struct message *m, bool *touched)
         return 0;
 }
 
+/* ---- words that stand in a part of the wrong type ---- */
+
+static bool is_miscast(
+    const struct fit *f, const struct message *m, const struct part *p, bool in_result)
+{
+        bool openai = f->w->format == &format_openai;
+        bool responses = f->w->format == &format_responses;
+        if (p->kind == PART_REFUSAL)
+                return (openai || responses) && (in_result || m->role != ROLE_ASSISTANT);
+        if (p->kind != PART_TEXT || m->origin != f->w->format)
+                return false;
+        return openai ? p->foreign
+                      : responses && in_result && p->raw.p &&
+                            memmem(p->raw.p, p->raw.n, "\"output_text\"", 13);
+}
+
+static void recast(struct fit *f, const struct message *m, struct part *p)
+{
+        if (p->kind == PART_REFUSAL)
+                writing_lose(
+                    f->w, m, "refusal", "written as a text, because the assistant did not say it");
+        writing_lose_extras(f->w, m, "content", p->extras);
+        p->kind = PART_TEXT;
+        p->extras = NULL;
+        p->raw = (struct str){0};
+}
+
+static int recast_children(struct fit *f, struct message *m, size_t at, bool *touched)
+{
+        size_t i = 0, n = m->parts[at].child_count;
+        while (i < n && !is_miscast(f, m, &m->parts[at].children[i], true))
+                i++;
+        if (i == n)
+                return 0;
+        struct part *children = arena_alloc(f->arena, n * sizeof *children);
+        if (!children || !fit_own_parts(f, m, touched))
+                return STENO_ENOMEM;
+        struct part *p = &m->parts[at];
+        memcpy(children, p->children, n * sizeof *children);
+        p->children = children;
+        p->raw = p->output_raw = (struct str){0};
+        for (; i < n; i++)
+                if (is_miscast(f, m, &children[i], true))
+                        recast(f, m, &children[i]);
+        return 0;
+}
+
+int fit_words(struct fit *f, struct message *m, bool *touched)
+{
+        for (size_t i = 0; i < m->count; i++) {
+                if (m->parts[i].kind == PART_RESULT && recast_children(f, m, i, touched))
+                        return STENO_ENOMEM;
+                if (!is_miscast(f, m, &m->parts[i], false))
+                        continue;
+                if (!fit_own_parts(f, m, touched))
+                        return STENO_ENOMEM;
+                recast(f, m, &m->parts[i]);
+        }
+        return 0;
+}
+
 /* ---- texts that say nothing ---- */
 
 static bool is_nothing(struct fit *f, const struct message *m, const struct part *p)

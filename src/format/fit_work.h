@@ -46,6 +46,9 @@ struct str fit_opaque_member(struct fit *f, const struct part *p, const char *ke
 
 /* fit_texts.c */
 int fit_surrogates(struct fit *f, struct message *m, bool *touched);
+/* Texts of a type that the provider has only elsewhere, and refusals of who is not the assistant.
+ */
+int fit_words(struct fit *f, struct message *m, bool *touched);
 /* Empty texts, and parts without members, among those of a result. */
 int fit_children(struct fit *f, struct message *m, bool *touched);
 /* A result of a type that the provider does not take. */

@@ -42,7 +42,8 @@ static bool read_simple(struct reading *r, json_ref part, const char *key, enum 
         return true;
 }
 
-/* A part whose content is one object of strings, as image_url{url,detail}. */
+/* A part whose content is one object of strings, as image_url{url,detail}. Clients that write every
+ * member that a type has write null for those that are not set. */
 static bool read_media(struct reading *r, json_ref part, const char *key, const char *const *keys,
     json_ref *g, struct extra **extras)
 {
@@ -52,9 +53,15 @@ static bool read_media(struct reading *r, json_ref part, const char *key, const 
         if (json_type(r->j, f[1]) != JSON_OBJECT)
                 return false;
         reading_members(r, f[1], keys, g, extras, true);
-        for (size_t i = 0; keys[i]; i++)
+        for (size_t i = 0; keys[i]; i++) {
+                if (json_type(r->j, g[i]) == JSON_NULL) {
+                        reading_keep(r, extras, keys[i], g[i], true);
+                        reading_idle(*extras, keys[i], "null");
+                        g[i] = JSON_NONE;
+                }
                 if (g[i] != JSON_NONE && json_type(r->j, g[i]) != JSON_STRING)
                         return false;
+        }
         return true;
 }
 
@@ -104,6 +111,18 @@ static bool read_file(struct reading *r, json_ref part)
         return true;
 }
 
+/* A text as Responses writes it, which clients mix in. */
+static bool read_foreign_text(struct reading *r, json_ref part)
+{
+        if (!read_simple(r, part, "text", PART_TEXT))
+                return false;
+        struct part *p = &r->m->parts[r->m->count - 1];
+        p->foreign = true;
+        reading_idle(p->extras, "annotations", "[]");
+        reading_idle(p->extras, "logprobs", "[]");
+        return true;
+}
+
 void openai_read_part(struct reading *r, json_ref part)
 {
         const struct json *j = r->j;
@@ -111,6 +130,8 @@ void openai_read_part(struct reading *r, json_ref part)
         bool done = false;
         if (json_is(j, type, "text"))
                 done = read_simple(r, part, "text", PART_TEXT);
+        else if (json_is(j, type, "input_text") || json_is(j, type, "output_text"))
+                done = read_foreign_text(r, part);
         else if (json_is(j, type, "refusal"))
                 done = read_simple(r, part, "refusal", PART_REFUSAL);
         else if (json_is(j, type, "image_url"))

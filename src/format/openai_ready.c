@@ -194,7 +194,7 @@ static bool walk_url(struct walk *w)
         while (next_key(w, &first, &key, &bad)) {
                 if (str_is(key, "url"))
                         url = take_string(w, &s) && is_picture(s);
-                else if (!skip_value(w))
+                else if (str_is(key, "detail") ? !take_string(w, &s) : !skip_value(w))
                         return false;
         }
         return !bad && url;

@@ -84,9 +84,15 @@ static bool read_media(struct reading *r, json_ref b, bool image)
         json_ref f[COUNT];
         struct extra *extras = NULL;
         reading_members(r, b, keys, f, &extras, false);
-        for (size_t i = DATA; i < NAME; i++)
+        for (size_t i = DATA; i < NAME; i++) {
+                if (json_type(r->j, f[i]) == JSON_NULL) { /* as SDKs write what is not set */
+                        reading_keep(r, &extras, keys[i], f[i], false);
+                        reading_idle(extras, keys[i], "null");
+                        f[i] = JSON_NONE;
+                }
                 if (f[i] != JSON_NONE && json_type(r->j, f[i]) != JSON_STRING)
                         return false;
+        }
         if ((f[DATA] == JSON_NONE && f[URL] == JSON_NONE && f[FILE_ID] == JSON_NONE) ||
             (f[DATA] != JSON_NONE && f[URL] != JSON_NONE))
                 return false;

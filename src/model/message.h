@@ -113,6 +113,7 @@ struct part {
         bool provider_run;   /* the provider ran the tool itself: nobody else has to run it */
         bool arguments_text; /* see arguments */
         bool error;          /* the result is a failure */
+        bool foreign;        /* a text of a type that another format has for it */
         bool output_object;  /* output_raw must stay an object: a text is {"output": text} */
         struct str raw;      /* the value it was read from, or absent when it was made */
         struct str text;
