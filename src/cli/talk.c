@@ -82,16 +82,17 @@ static int open_session(struct talk *t)
         return t->session.config.otlp ? open_otel(t) : 0;
 }
 
-/* The run that has ended, for who collects traces. */
-static void tell_collector(struct talk *t, const char *result)
+/* Tells who collects traces of the run that an event or result is of. */
+static void tell_collector(struct talk *t, struct str text,
+    void (*tell)(struct otel *x, const char *project, const char *run))
 {
         struct json j;
         json_init(&j);
-        char *run = json_parse(&j, result, strlen(result), NULL, NULL) == 0
+        char *run = json_parse(&j, text.p, text.n, NULL, NULL) == 0
                         ? json_dup_string(&j, json_get(&j, 0, "runId"))
                         : NULL;
         if (run)
-                otel_ended(t->otel, steno_conv_project(t->c->conv), run);
+                tell(t->otel, steno_conv_project(t->c->conv), run);
         free(run);
         json_release(&j);
 }
@@ -216,6 +217,8 @@ static void on_event(void *ctx, uint64_t seq, const char *type, const char *data
 {
         struct talk *t = ctx;
         events_print(&t->events, seq, type, data, n);
+        if (t->otel && strcmp(type, "run_started") == 0)
+                tell_collector(t, str_span(data, n), otel_began);
         if (t->c->out.sys) /* the reader closed the pipe: as any filter, we stop */
                 steno_stop_request(t->stop);
 }
@@ -335,7 +338,7 @@ static int run_turn(struct talk *t, const struct talk_turn *turn, const char *me
         if (steno_chat_loop(&opt, &result, &err) < 0)
                 return cli_fail(t->c, &err);
         if (t->otel)
-                tell_collector(t, result);
+                tell_collector(t, str_of(result), otel_ended);
         struct ending end = ending_of(result);
         if (interrupt_is_term())
                 cli_say(t->c, "  ended by SIGTERM");
