@@ -41,7 +41,7 @@ static const char SCHEMA[] =
     "CREATE VIRTUAL TABLE ft USING fts5 (text, content='', detail=none,"
     " tokenize=\"ascii tokenchars '_'\");";
 
-struct shard {
+struct search_shard {
         unsigned number;
         sqlite3 *db;
         ino_t ino;
@@ -54,12 +54,12 @@ struct search {
         struct files_store *store;
         char *path; /* of the folder */
         pthread_mutex_t mutex;
-        struct shard *shards; /* by number */
+        struct search_shard *shards; /* by number */
         size_t count;
         int lock;
         unsigned long owner; /* the thread that has the lock, 0: none; atomic */
         /* while something is added */
-        struct shard *to;
+        struct search_shard *to;
         int64_t conv;
         sqlite3_stmt *add_block;
         sqlite3_stmt *add_words;
@@ -72,7 +72,7 @@ struct search {
 
 /* ---- shards ---- */
 
-static int failed(sqlite3 *db, struct steno_error *err)
+static int search_failed(sqlite3 *db, struct steno_error *err)
 {
         int code = db ? sqlite3_errcode(db) & 0xff : SQLITE_NOMEM;
         /* It cannot make the file beside the index that readers share. */
@@ -89,17 +89,17 @@ static int failed(sqlite3 *db, struct steno_error *err)
             "the index of words (search/): %s", db ? sqlite3_errmsg(db) : "out of memory");
 }
 
-static int run(sqlite3 *db, const char *sql, struct steno_error *err)
+static int search_exec(sqlite3 *db, const char *sql, struct steno_error *err)
 {
-        return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : failed(db, err);
+        return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : search_failed(db, err);
 }
 
-static int prepare(sqlite3 *db, const char *sql, sqlite3_stmt **out, struct steno_error *err)
+static int search_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **out, struct steno_error *err)
 {
-        return sqlite3_prepare_v2(db, sql, -1, out, NULL) == SQLITE_OK ? 0 : failed(db, err);
+        return sqlite3_prepare_v2(db, sql, -1, out, NULL) == SQLITE_OK ? 0 : search_failed(db, err);
 }
 
-static int64_t number_of(sqlite3 *db, const char *sql)
+static int64_t search_number(sqlite3 *db, const char *sql)
 {
         sqlite3_stmt *s = NULL;
         int64_t n = -1;
@@ -109,21 +109,21 @@ static int64_t number_of(sqlite3 *db, const char *sql)
         return n;
 }
 
-static void close_shard(struct shard *x)
+static void search_shard_close(struct search_shard *x)
 {
         sqlite3_finalize(x->asked);
         free(x->asked_sql);
         sqlite3_close_v2(x->db);
 }
 
-static void close_shards(struct search *s)
+static void search_shards_close(struct search *s)
 {
         for (size_t i = 0; i < s->count; i++)
-                close_shard(&s->shards[i]);
+                search_shard_close(&s->shards[i]);
         s->count = 0;
 }
 
-static void unlink_shard(struct search *s, unsigned number)
+static void search_shard_remove(struct search *s, unsigned number)
 {
         static const char *const ENDS[] = {"", "-wal", "-shm", "-journal"};
         const struct fs *fs = files_env(s->store)->fs;
@@ -148,7 +148,7 @@ static int open_unchanging(const char *path, sqlite3 **out, struct steno_error *
         int rc = !z ? error_nomem(err)
                  : sqlite3_open_v2(
                        z, out, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_FULLMUTEX, NULL)
-                     ? failed(*out, err)
+                     ? search_failed(*out, err)
                      : 0;
         buf_release(&url);
         return rc;
@@ -169,11 +169,11 @@ static int open_db(
                 return error_nomem(err);
         int rc = 0;
         if (sqlite3_open_v2(path, out, SQLITE_OPEN_READWRITE | SQLITE_OPEN_FULLMUTEX, NULL))
-                rc = failed(*out, err);
+                rc = search_failed(*out, err);
         if (rc == 0)
                 sqlite3_busy_timeout(*out, BUSY_MS);
         if (rc == 0)
-                rc = run(*out,
+                rc = search_exec(*out,
                     "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
                     "PRAGMA secure_delete=ON; PRAGMA cache_size=-8000;",
                     err);
@@ -181,21 +181,22 @@ static int open_db(
                 rc = open_unchanging(path, out, err);
         free(path);
         if (rc == 0 && create) {
-                rc = run(*out, "BEGIN IMMEDIATE", err);
+                rc = search_exec(*out, "BEGIN IMMEDIATE", err);
                 if (rc == 0)
-                        rc = run(*out, SCHEMA, err);
+                        rc = search_exec(*out, SCHEMA, err);
                 if (rc == 0)
-                        rc = run(*out, "PRAGMA user_version=" TEXT(VERSION) "; COMMIT", err);
+                        rc =
+                            search_exec(*out, "PRAGMA user_version=" TEXT(VERSION) "; COMMIT", err);
         }
-        if (rc == 0 && number_of(*out, "PRAGMA user_version") != VERSION)
+        if (rc == 0 && search_number(*out, "PRAGMA user_version") != VERSION)
                 rc = error_set(err, STENO_ECORRUPT, "the index of words has another version");
         return rc;
 }
 
-static int add_shard(struct search *s, unsigned number, bool create, struct steno_error *err)
+static int search_shard_add(struct search *s, unsigned number, bool create, struct steno_error *err)
 {
-        struct shard *list = realloc(s->shards, (s->count + 1) * sizeof *list);
-        struct shard x = {.number = number};
+        struct search_shard *list = realloc(s->shards, (s->count + 1) * sizeof *list);
+        struct search_shard x = {.number = number};
         struct stat st;
         char name[64];
         const struct fs *fs = files_env(s->store)->fs;
@@ -252,7 +253,7 @@ static bool are_current(struct search *s, const struct names *n)
 }
 
 /* Opens what is there now; others may have dropped or made shards. A damaged one is dropped. */
-static int refresh(struct search *s, struct steno_error *err)
+static int search_shards_refresh(struct search *s, struct steno_error *err)
 {
         const struct fs *fs = files_env(s->store)->fs;
         struct names *n = calloc(1, sizeof *n);
@@ -266,11 +267,11 @@ static int refresh(struct search *s, struct steno_error *err)
         }
         qsort(n->list, n->count, sizeof *n->list, by_number);
         if (!are_current(s, n)) {
-                close_shards(s);
+                search_shards_close(s);
                 for (size_t i = 0; rc == 0 && i < n->count; i++) {
-                        rc = add_shard(s, n->list[i], false, err);
+                        rc = search_shard_add(s, n->list[i], false, err);
                         if (rc == STENO_ECORRUPT && s->lock >= 0) {
-                                unlink_shard(s, n->list[i]);
+                                search_shard_remove(s, n->list[i]);
                                 rc = 0;
                         } else if (rc == STENO_ECORRUPT || rc == STENO_EDENIED) {
                                 rc = 0; /* whoever has the lock will see to it */
@@ -300,7 +301,7 @@ void search_close(struct search *s)
         if (!s)
                 return;
         search_rollback(s);
-        close_shards(s);
+        search_shards_close(s);
         pthread_mutex_destroy(&s->mutex);
         free(s->shards);
         free(s->path);
@@ -328,7 +329,7 @@ int search_lock(struct search *s, bool wait, struct steno_error *err)
         }
         s->lock = fd;
         __atomic_store_n(&s->owner, (unsigned long)pthread_self(), __ATOMIC_RELEASE);
-        rc = refresh(s, err);
+        rc = search_shards_refresh(s, err);
         if (rc)
                 search_unlock(s);
         return rc;
@@ -347,7 +348,7 @@ void search_unlock(struct search *s)
 
 /* ---- adding ---- */
 
-static void bind(sqlite3_stmt *q, int i, struct str text)
+static void search_bind(sqlite3_stmt *q, int i, struct str text)
 {
         sqlite3_bind_text(q, i, text.p ? text.p : "", (int)text.n, SQLITE_STATIC);
 }
@@ -359,14 +360,14 @@ int search_progress(struct search *s, const char *project_folder, const char *fo
         *seq = 0;
         for (size_t i = 0; rc == 0 && i < s->count; i++) {
                 sqlite3_stmt *q = NULL;
-                rc = prepare(s->shards[i].db,
+                rc = search_prepare(s->shards[i].db,
                     "SELECT last FROM conv WHERE project_folder=?1 AND folder=?2 AND log=?3"
                     " AND live",
                     &q, err);
                 if (rc)
                         break;
-                bind(q, 1, str_of(project_folder));
-                bind(q, 2, str_of(folder));
+                search_bind(q, 1, str_of(project_folder));
+                search_bind(q, 2, str_of(folder));
                 sqlite3_bind_int64(q, 3, (sqlite3_int64)log);
                 while (sqlite3_step(q) == SQLITE_ROW) {
                         uint64_t last = (uint64_t)sqlite3_column_int64(q, 0);
@@ -382,7 +383,7 @@ static int each_conv(struct search *s, backend_progress_fn each, void *ctx, stru
         int rc = 0;
         for (size_t i = 0; rc == 0 && i < s->count; i++) {
                 sqlite3_stmt *q = NULL;
-                rc = prepare(
+                rc = search_prepare(
                     s->shards[i].db, "SELECT project,id,log,last FROM conv WHERE live", &q, err);
                 while (rc == 0 && sqlite3_step(q) == SQLITE_ROW)
                         rc = each(ctx, (const char *)sqlite3_column_text(q, 0),
@@ -399,7 +400,7 @@ int search_each_conv(struct search *s, backend_progress_fn each, void *ctx, stru
         if (__atomic_load_n(&s->owner, __ATOMIC_ACQUIRE) == (unsigned long)pthread_self())
                 return each_conv(s, each, ctx, err);
         pthread_mutex_lock(&s->mutex);
-        int rc = refresh(s, err);
+        int rc = search_shards_refresh(s, err);
         if (rc == 0)
                 rc = each_conv(s, each, ctx, err);
         pthread_mutex_unlock(&s->mutex);
@@ -410,9 +411,9 @@ int search_each_conv(struct search *s, backend_progress_fn each, void *ctx, stru
 static int choose_shard(struct search *s, struct steno_error *err)
 {
         unsigned next = s->count ? s->shards[s->count - 1].number + 1 : 1;
-        bool full = s->count && number_of(s->shards[s->count - 1].db, "SELECT bytes FROM size") >=
-                                    (int64_t)SEARCH_SHARD_BYTES;
-        int rc = s->count && !full ? 0 : add_shard(s, next, true, err);
+        bool full = s->count && search_number(s->shards[s->count - 1].db,
+                                    "SELECT bytes FROM size") >= (int64_t)SEARCH_SHARD_BYTES;
+        int rc = s->count && !full ? 0 : search_shard_add(s, next, true, err);
         s->to = rc ? NULL : &s->shards[s->count - 1];
         return rc;
 }
@@ -425,13 +426,13 @@ static int retire_others(struct search *s, const struct search_conv *c, struct s
         for (size_t i = 0; rc == 0 && i < s->count; i++) {
                 sqlite3_stmt *q = NULL;
                 bool any = false;
-                rc = prepare(s->shards[i].db,
+                rc = search_prepare(s->shards[i].db,
                     "SELECT 1 FROM conv WHERE project_folder=?1 AND folder=?2 AND log<>?3 AND live",
                     &q, err);
                 if (rc)
                         return rc;
-                bind(q, 1, str_of(c->project_folder));
-                bind(q, 2, str_of(c->folder));
+                search_bind(q, 1, str_of(c->project_folder));
+                search_bind(q, 2, str_of(c->folder));
                 sqlite3_bind_int64(q, 3, (sqlite3_int64)c->log);
                 any = sqlite3_step(q) == SQLITE_ROW;
                 sqlite3_finalize(q);
@@ -443,14 +444,14 @@ static int retire_others(struct search *s, const struct search_conv *c, struct s
                     "DELETE FROM block WHERE conv IN (SELECT key FROM conv WHERE project_folder=?1"
                     " AND folder=?2 AND log<>?3)"};
                 for (size_t k = 0; rc == 0 && k < 2; k++) {
-                        rc = prepare(s->shards[i].db, SQL[k], &q, err);
+                        rc = search_prepare(s->shards[i].db, SQL[k], &q, err);
                         if (rc)
                                 break;
-                        bind(q, 1, str_of(c->project_folder));
-                        bind(q, 2, str_of(c->folder));
+                        search_bind(q, 1, str_of(c->project_folder));
+                        search_bind(q, 2, str_of(c->folder));
                         sqlite3_bind_int64(q, 3, (sqlite3_int64)c->log);
                         if (sqlite3_step(q) != SQLITE_DONE)
-                                rc = failed(s->shards[i].db, err);
+                                rc = search_failed(s->shards[i].db, err);
                         sqlite3_finalize(q);
                 }
         }
@@ -462,31 +463,31 @@ static int conv_key(struct search *s, const struct search_conv *c, struct steno_
 {
         sqlite3 *db = s->to->db;
         sqlite3_stmt *q = NULL;
-        int rc = prepare(db,
+        int rc = search_prepare(db,
             "SELECT key FROM conv WHERE project_folder=?1 AND folder=?2 AND log=?3 AND live", &q,
             err);
         if (rc)
                 return rc;
-        bind(q, 1, str_of(c->project_folder));
-        bind(q, 2, str_of(c->folder));
+        search_bind(q, 1, str_of(c->project_folder));
+        search_bind(q, 2, str_of(c->folder));
         sqlite3_bind_int64(q, 3, (sqlite3_int64)c->log);
         s->conv = sqlite3_step(q) == SQLITE_ROW ? sqlite3_column_int64(q, 0) : 0;
         sqlite3_finalize(q);
         if (s->conv)
                 return 0;
-        rc = prepare(db,
+        rc = search_prepare(db,
             "INSERT INTO conv (project_folder,folder,project,id,log,last,live)"
             " VALUES (?1,?2,?3,?4,?5,0,1)",
             &q, err);
         if (rc)
                 return rc;
-        bind(q, 1, str_of(c->project_folder));
-        bind(q, 2, str_of(c->folder));
-        bind(q, 3, str_of(c->project));
-        bind(q, 4, str_of(c->id));
+        search_bind(q, 1, str_of(c->project_folder));
+        search_bind(q, 2, str_of(c->folder));
+        search_bind(q, 3, str_of(c->project));
+        search_bind(q, 4, str_of(c->id));
         sqlite3_bind_int64(q, 5, (sqlite3_int64)c->log);
         if (sqlite3_step(q) != SQLITE_DONE)
-                rc = failed(db, err);
+                rc = search_failed(db, err);
         sqlite3_finalize(q);
         s->conv = sqlite3_last_insert_rowid(db);
         return rc;
@@ -499,35 +500,37 @@ int search_begin(struct search *s, const struct search_conv *c, struct steno_err
                 rc = choose_shard(s, err);
         sqlite3 *db = rc ? NULL : s->to->db;
         if (rc == 0)
-                rc = run(db, "BEGIN IMMEDIATE", err);
+                rc = search_exec(db, "BEGIN IMMEDIATE", err);
         if (rc == 0)
                 rc = conv_key(s, c, err);
         if (rc == 0)
-                rc = prepare(db, "INSERT INTO block VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)",
-                    &s->add_block, err);
+                rc = search_prepare(db,
+                    "INSERT INTO block VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)", &s->add_block,
+                    err);
         if (rc == 0)
-                rc = prepare(db, "INSERT INTO ft (rowid,text) VALUES (?1,?2)", &s->add_words, err);
+                rc = search_prepare(
+                    db, "INSERT INTO ft (rowid,text) VALUES (?1,?2)", &s->add_words, err);
         if (rc == 0)
-                rc = prepare(db, "SELECT id FROM name WHERE text=?1", &s->get_name, err);
+                rc = search_prepare(db, "SELECT id FROM name WHERE text=?1", &s->get_name, err);
         if (rc == 0)
-                rc = prepare(db, "INSERT INTO name (text) VALUES (?1)", &s->add_name, err);
+                rc = search_prepare(db, "INSERT INTO name (text) VALUES (?1)", &s->add_name, err);
         if (rc) {
                 search_rollback(s);
                 return rc;
         }
         char sql[100];
         snprintf(sql, sizeof sql, "SELECT max(id) FROM block WHERE id<%lld", (long long)OUTPUTS);
-        s->next_message = number_of(db, sql) + 1;
-        s->next_output = number_of(db, "SELECT max(id) FROM block") + 1;
+        s->next_message = search_number(db, sql) + 1;
+        s->next_output = search_number(db, "SELECT max(id) FROM block") + 1;
         s->next_message = s->next_message > 0 ? s->next_message : 1;
         s->next_output = s->next_output > OUTPUTS ? s->next_output : OUTPUTS;
         /* Rows may have been deleted whose words are still there. */
-        int64_t docs = number_of(db, "SELECT max(id) FROM ft_docsize");
+        int64_t docs = search_number(db, "SELECT max(id) FROM ft_docsize");
         if (docs >= OUTPUTS && docs >= s->next_output)
                 s->next_output = docs + 1;
         snprintf(
             sql, sizeof sql, "SELECT max(id) FROM ft_docsize WHERE id<%lld", (long long)OUTPUTS);
-        docs = number_of(db, sql);
+        docs = search_number(db, sql);
         if (docs >= s->next_message)
                 s->next_message = docs + 1;
         s->bytes = 0;
@@ -538,13 +541,13 @@ static int64_t name_id(struct search *s, struct str text)
 {
         if (!text.n)
                 return 0;
-        bind(s->get_name, 1, text);
+        search_bind(s->get_name, 1, text);
         int64_t id =
             sqlite3_step(s->get_name) == SQLITE_ROW ? sqlite3_column_int64(s->get_name, 0) : 0;
         sqlite3_reset(s->get_name);
         if (id)
                 return id;
-        bind(s->add_name, 1, text);
+        search_bind(s->add_name, 1, text);
         if (sqlite3_step(s->add_name) == SQLITE_DONE)
                 id = sqlite3_last_insert_rowid(s->to->db);
         sqlite3_reset(s->add_name);
@@ -559,7 +562,7 @@ int search_add(struct search *s, const struct search_block *b, struct steno_erro
         sqlite3_bind_int64(q, 2, s->conv);
         sqlite3_bind_int64(q, 3, (sqlite3_int64)b->seq);
         if (b->ref.n)
-                bind(q, 4, b->ref);
+                search_bind(q, 4, b->ref);
         else
                 sqlite3_bind_null(q, 4);
         sqlite3_bind_int64(q, 5, (sqlite3_int64)b->at);
@@ -569,14 +572,14 @@ int search_add(struct search *s, const struct search_block *b, struct steno_erro
         sqlite3_bind_int64(q, 9, name_id(s, b->tools));
         sqlite3_bind_int64(q, 10, name_id(s, b->model));
         sqlite3_bind_int64(q, 11, b->time);
-        int rc = sqlite3_step(q) == SQLITE_DONE ? 0 : failed(s->to->db, err);
+        int rc = sqlite3_step(q) == SQLITE_DONE ? 0 : search_failed(s->to->db, err);
         sqlite3_reset(q);
         if (rc)
                 return rc;
         q = s->add_words;
         sqlite3_bind_int64(q, 1, id);
-        bind(q, 2, b->words);
-        rc = sqlite3_step(q) == SQLITE_DONE ? 0 : failed(s->to->db, err);
+        search_bind(q, 2, b->words);
+        rc = sqlite3_step(q) == SQLITE_DONE ? 0 : search_failed(s->to->db, err);
         sqlite3_reset(q);
         s->bytes += b->len;
         return rc;
@@ -599,7 +602,7 @@ int search_commit(struct search *s, uint64_t seq, struct steno_error *err)
             "UPDATE conv SET last=%llu WHERE key=%lld; UPDATE size SET bytes=bytes+%llu; COMMIT",
             (unsigned long long)seq, (long long)s->conv, (unsigned long long)s->bytes);
         sqlite3 *db = s->to->db;
-        int rc = run(db, sql, err);
+        int rc = search_exec(db, sql, err);
         if (rc)
                 search_rollback(s);
         else
@@ -618,13 +621,14 @@ void search_rollback(struct search *s)
 
 /* ---- forgetting ---- */
 
-static bool has_held(struct shard *x, const char *project_folder, const char *folder)
+static bool has_held(struct search_shard *x, const char *project_folder, const char *folder)
 {
         sqlite3_stmt *q = NULL;
-        if (prepare(x->db, "SELECT 1 FROM conv WHERE project_folder=?1 AND folder=?2", &q, NULL))
+        if (search_prepare(
+                x->db, "SELECT 1 FROM conv WHERE project_folder=?1 AND folder=?2", &q, NULL))
                 return true; /* nobody can say */
-        bind(q, 1, str_of(project_folder));
-        bind(q, 2, str_of(folder));
+        search_bind(q, 1, str_of(project_folder));
+        search_bind(q, 2, str_of(folder));
         int step = sqlite3_step(q);
         sqlite3_finalize(q);
         return step != SQLITE_DONE;
@@ -635,7 +639,7 @@ static bool has_held(struct shard *x, const char *project_folder, const char *fo
 static int reset_others(struct search *s, size_t gone, struct steno_error *err)
 {
         sqlite3_stmt *q = NULL;
-        int rc = prepare(s->shards[gone].db,
+        int rc = search_prepare(s->shards[gone].db,
             "SELECT DISTINCT project_folder,folder FROM conv WHERE live", &q, err);
         while (rc == 0 && sqlite3_step(q) == SQLITE_ROW) {
                 struct search_conv c = {.project_folder = (const char *)sqlite3_column_text(q, 0),
@@ -666,8 +670,8 @@ int search_forget(
                         i++;
                         continue;
                 }
-                close_shard(&s->shards[i]);
-                unlink_shard(s, s->shards[i].number);
+                search_shard_close(&s->shards[i]);
+                search_shard_remove(s, s->shards[i].number);
                 memmove(&s->shards[i], &s->shards[i + 1], (s->count - i - 1) * sizeof *s->shards);
                 s->count--;
         }
@@ -681,8 +685,8 @@ int search_discard(struct search *s, struct steno_error *err)
         if (rc)
                 return rc;
         for (size_t i = 0; i < s->count; i++) {
-                close_shard(&s->shards[i]);
-                unlink_shard(s, s->shards[i].number);
+                search_shard_close(&s->shards[i]);
+                search_shard_remove(s, s->shards[i].number);
         }
         s->count = 0;
         search_unlock(s);
@@ -703,7 +707,7 @@ struct rows {
 };
 
 /* False: none, since all of the shard lies behind ask->below. */
-static bool find_rows(const struct shard *x, const struct search_ask *ask, struct rows *out)
+static bool find_rows(const struct search_shard *x, const struct search_ask *ask, struct rows *out)
 {
         const uint64_t last = (UINT64_C(1) << PLACE_BITS) - 1;
         uint64_t number = ask->below >> PLACE_BITS;
@@ -752,7 +756,7 @@ static void bind_ask(sqlite3_stmt *q, const struct search_ask *ask, const struct
         sqlite3_bind_text(q, 10, ask->model, -1, SQLITE_STATIC);
 }
 
-static struct search_hit hit_of(const struct shard *x, sqlite3_stmt *q)
+static struct search_hit hit_of(const struct search_shard *x, sqlite3_stmt *q)
 {
         const char *ref = (const char *)sqlite3_column_text(q, 4);
         const char *tool = (const char *)sqlite3_column_text(q, 9);
@@ -771,8 +775,8 @@ static struct search_hit hit_of(const struct shard *x, sqlite3_stmt *q)
 }
 
 /* The statement for what is asked, which stays the shard's. */
-static int question(
-    struct shard *x, const struct search_ask *ask, sqlite3_stmt **out, struct steno_error *err)
+static int question(struct search_shard *x, const struct search_ask *ask, sqlite3_stmt **out,
+    struct steno_error *err)
 {
         struct buf sql;
         buf_init(&sql, 0);
@@ -784,7 +788,7 @@ static int question(
                 free(x->asked_sql);
                 x->asked = NULL;
                 x->asked_sql = strdup(text);
-                rc = x->asked_sql ? prepare(x->db, text, &x->asked, err) : error_nomem(err);
+                rc = x->asked_sql ? search_prepare(x->db, text, &x->asked, err) : error_nomem(err);
         }
         buf_release(&sql);
         if (rc == 0)
@@ -792,8 +796,8 @@ static int question(
         return rc;
 }
 
-static int ask_shard(struct shard *x, const struct search_ask *ask, search_hit_fn each, void *ctx,
-    struct steno_error *err)
+static int ask_shard(struct search_shard *x, const struct search_ask *ask, search_hit_fn each,
+    void *ctx, struct steno_error *err)
 {
         struct rows rows;
         sqlite3_stmt *q;
@@ -809,7 +813,7 @@ static int ask_shard(struct shard *x, const struct search_ask *ask, search_hit_f
                 rc = each(ctx, &hit);
         }
         if (rc == 0 && step != SQLITE_DONE && step != SQLITE_ROW)
-                rc = failed(x->db, err);
+                rc = search_failed(x->db, err);
         sqlite3_reset(q); /* what it reads may be changed and removed again */
         sqlite3_clear_bindings(q);
         return rc;
@@ -820,7 +824,7 @@ int search_each(struct search *s, const struct search_ask *ask, search_hit_fn ea
 {
         int rc;
         pthread_mutex_lock(&s->mutex);
-        rc = refresh(s, err);
+        rc = search_shards_refresh(s, err);
         for (size_t i = s->count; rc == 0 && i-- > 0;)
                 rc = ask_shard(&s->shards[i], ask, each, ctx, err);
         pthread_mutex_unlock(&s->mutex);
