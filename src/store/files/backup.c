@@ -25,7 +25,7 @@
 #define NOTE_MAX (4 * KIB)
 #define AGAIN 1 /* bytes were taken away while they were copied */
 
-struct copying {
+struct backup_copying {
         struct files_conv *conv;
         const struct backup_source *from; /* who has laid it out, or NULL */
         const struct backup_copy *laid;
@@ -51,7 +51,7 @@ struct copying {
         struct steno_error *err;
 };
 
-static int failed(struct copying *c, int sys, const char *name)
+static int backup_failed(struct backup_copying *c, int sys, const char *name)
 {
         return c->unfilled ? c->unfilled : error_sys(c->err, sys, "copying %s", name);
 }
@@ -59,9 +59,9 @@ static int failed(struct copying *c, int sys, const char *name)
 /* ---- files ---- */
 
 /* Something in the conversation is not what it should be, in the words that a check has for it. */
-static void tell_of(struct copying *c, uint64_t seq, const char *fmt, ...)
+static void backup_tell_of(struct backup_copying *c, uint64_t seq, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-static void tell_of(struct copying *c, uint64_t seq, const char *fmt, ...)
+static void backup_tell_of(struct backup_copying *c, uint64_t seq, const char *fmt, ...)
 {
         char what[400];
         va_list args;
@@ -71,10 +71,10 @@ static void tell_of(struct copying *c, uint64_t seq, const char *fmt, ...)
         buf_printf(&c->damaged, "%llu %s", (unsigned long long)seq, what);
         buf_putc(&c->damaged, '\0');
 }
-#define tell(c, ...) tell_of(c, 0, __VA_ARGS__)
+#define backup_tell(c, ...) backup_tell_of(c, 0, __VA_ARGS__)
 
 struct writing {
-        struct copying *c;
+        struct backup_copying *c;
         int fd;
         uint64_t at;
         int sys;
@@ -93,8 +93,8 @@ static int write_piece(void *ctx, const void *p, size_t n)
 }
 
 /* Appends [at, size) of an open file to another; `sha` (may be NULL) gets them too. */
-static int copy_bytes(
-    struct copying *c, int from, uint64_t at, uint64_t size, int to, struct sha256 *sha)
+static int backup_copy_bytes(
+    struct backup_copying *c, int from, uint64_t at, uint64_t size, int to, struct sha256 *sha)
 {
         struct writing w = {.c = c, .fd = to, .at = at, .sha = sha};
         int rc = fs_copy_out(c->fs, from, at, size - at, write_piece, &w, NULL);
@@ -106,15 +106,15 @@ static int copy_bytes(
 }
 
 /* A new file with the first `size` bytes of an open one, under a name that may be taken. */
-static int copy_file(
-    struct copying *c, int from, uint64_t size, int dir, const char *name, struct sha256 *sha)
+static int backup_copy_file(struct backup_copying *c, int from, uint64_t size, int dir,
+    const char *name, struct sha256 *sha)
 {
         char aside[160];
         snprintf(aside, sizeof aside, ".%s.new", name);
         int fd = c->fs->open(c->fs, dir, aside, O_RDWR | O_CREAT | O_TRUNC, 0600);
         if (fd < 0)
                 return fd;
-        int rc = copy_bytes(c, from, 0, size, fd, sha);
+        int rc = backup_copy_bytes(c, from, 0, size, fd, sha);
         c->fs->close(c->fs, fd);
         if (rc == 0)
                 rc = c->fs->rename(c->fs, dir, aside, dir, name);
@@ -123,7 +123,7 @@ static int copy_file(
         return rc;
 }
 
-static bool has_size(struct copying *c, int dir, const char *name, uint64_t size)
+static bool has_size(struct backup_copying *c, int dir, const char *name, uint64_t size)
 {
         struct stat st;
         return c->fs->stat(c->fs, dir, name, &st) == 0 && S_ISREG(st.st_mode) &&
@@ -137,7 +137,7 @@ static int hash_piece(void *ctx, const void *p, size_t n)
 }
 
 /* The SHA-256 of the first `size` bytes of an open file. */
-static int sum_of(struct copying *c, int fd, uint64_t size, char hex[SHA256_HEX])
+static int sum_of(struct backup_copying *c, int fd, uint64_t size, char hex[SHA256_HEX])
 {
         unsigned char raw[SHA256_SIZE];
         struct sha256 sha;
@@ -150,7 +150,7 @@ static int sum_of(struct copying *c, int fd, uint64_t size, char hex[SHA256_HEX]
 }
 
 /* Is `sum` that of an open file? */
-static int has_sum(struct copying *c, int fd, const char *sum, bool *yes)
+static int has_sum(struct backup_copying *c, int fd, const char *sum, bool *yes)
 {
         char hex[SHA256_HEX];
         int rc = sum_of(c, fd, UINT64_MAX, hex);
@@ -159,7 +159,7 @@ static int has_sum(struct copying *c, int fd, const char *sum, bool *yes)
 }
 
 /* Have two open files the same first `size` bytes? */
-static int has_bytes(struct copying *c, int a, int b, uint64_t size, bool *yes)
+static int backup_has_bytes(struct backup_copying *c, int a, int b, uint64_t size, bool *yes)
 {
         char x[8192], y[sizeof x];
         *yes = true;
@@ -177,7 +177,7 @@ static int has_bytes(struct copying *c, int a, int b, uint64_t size, bool *yes)
 
 /* ---- files that are compared with their copies ---- */
 
-struct item {
+struct backup_item {
         const char *folder;
         const char *name;
         const char *sum; /* SHA-256 that its bytes should have; NULL: nobody knows */
@@ -188,7 +188,7 @@ struct item {
         int to;         /* folder of the copy */
 };
 
-static void note_item(struct copying *c, const struct item *it, const char *path)
+static void note_item(struct backup_copying *c, const struct backup_item *it, const char *path)
 {
         struct stat copy;
         bool old = fs_stamp_is(fs_stamp_of(it->st.st_ctim, c->now), it->st.st_ctim);
@@ -197,7 +197,8 @@ static void note_item(struct copying *c, const struct item *it, const char *path
 }
 
 /* Has the copy the bytes already (K5)? */
-static int is_there(struct copying *c, const struct item *it, const char *path, bool *yes)
+static int is_there(
+    struct backup_copying *c, const struct backup_item *it, const char *path, bool *yes)
 {
         struct stat copy;
         *yes = false;
@@ -213,7 +214,7 @@ static int is_there(struct copying *c, const struct item *it, const char *path, 
                 rc = fd = c->fs->open(c->fs, it->to, it->name, O_RDONLY | O_NONBLOCK, 0);
         if (fd >= 0) {
                 rc = it->sum ? has_sum(c, fd, it->sum, yes)
-                             : has_bytes(c, it->fd, fd, it->size, yes);
+                             : backup_has_bytes(c, it->fd, fd, it->size, yes);
                 c->fs->close(c->fs, fd);
         }
         if (rc == -EIO) { /* the disk has lost it */
@@ -226,7 +227,7 @@ static int is_there(struct copying *c, const struct item *it, const char *path, 
 
 /* A file that was laid out just now says nothing by its inode and times: while its sum is the same,
  * so are its bytes (K6). *later says that these come only when they are wanted. */
-static int disguise(struct copying *c, struct item *it, bool *later)
+static int disguise(struct backup_copying *c, struct backup_item *it, bool *later)
 {
         *later = it->sum != NULL;
         if (!it->sum) {
@@ -242,7 +243,7 @@ static int disguise(struct copying *c, struct item *it, bool *later)
 }
 
 /* Asks for the bytes. */
-static int fill(struct copying *c, struct item *it, const char *path)
+static int fill(struct backup_copying *c, struct backup_item *it, const char *path)
 {
         struct stat st;
         c->unfilled = c->from->fill(c->from->ctx, path, c->err);
@@ -253,7 +254,7 @@ static int fill(struct copying *c, struct item *it, const char *path)
 }
 
 /* Brings the copy of a file up to date. *whole says that it has the sum it should have. */
-static int bring(struct copying *c, struct item *it, bool *whole)
+static int backup_bring(struct backup_copying *c, struct backup_item *it, bool *whole)
 {
         char path[320], hex[SHA256_HEX];
         unsigned char raw[SHA256_SIZE];
@@ -276,7 +277,7 @@ static int bring(struct copying *c, struct item *it, bool *whole)
         uint64_t before = c->copied;
         if (hash_sha256_init(&sha))
                 return -ENOMEM;
-        rc = copy_file(c, it->fd, it->size, it->to, it->name, &sha);
+        rc = backup_copy_file(c, it->fd, it->size, it->to, it->name, &sha);
         hash_sha256_finish(&sha, raw);
         hash_hex(raw, sizeof raw, hex);
         *whole = !it->sum || strcmp(hex, it->sum) == 0;
@@ -289,7 +290,7 @@ static int bring(struct copying *c, struct item *it, bool *whole)
 
 /* ---- the note ---- */
 
-static int hash_tail(struct copying *c, int fd, uint64_t end, char hex[SHA256_HEX])
+static int hash_tail(struct backup_copying *c, int fd, uint64_t end, char hex[SHA256_HEX])
 {
         char *block = malloc(TAIL);
         uint64_t from = end > TAIL ? end - TAIL : 0;
@@ -305,7 +306,7 @@ static int hash_tail(struct copying *c, int fd, uint64_t end, char hex[SHA256_HE
 
 /* How much of the log is in the copy already, 0: nothing that can be used. *differs: the last of it
  * is not what the log has in that place now. */
-static uint64_t known_end(struct copying *c, bool *differs)
+static uint64_t backup_known_end(struct backup_copying *c, bool *differs)
 {
         char *text = NULL, hex[SHA256_HEX];
         size_t n = 0;
@@ -325,13 +326,13 @@ static uint64_t known_end(struct copying *c, bool *differs)
         return ok ? end : 0;
 }
 
-static int write_note(struct copying *c)
+static int backup_write_note(struct backup_copying *c)
 {
         char hex[SHA256_HEX] = "", copy[SHA256_HEX];
         struct buf b;
         int rc = c->log >= 0 ? hash_tail(c, c->log, c->end, hex) : 0;
         if (rc)
-                return failed(c, rc, "messages.jsonl");
+                return backup_failed(c, rc, "messages.jsonl");
         buf_init(&b, NOTE_MAX);
         struct jsonw w = jsonw_to(&b);
         jsonw_object(&w);
@@ -350,7 +351,7 @@ static int write_note(struct copying *c)
         jsonw_object_end(&w);
         rc = b.failed ? -ENOMEM : fs_replace(c->fs, c->to, BACKUP_NOTE, b.p, b.n);
         buf_release(&b);
-        return rc ? failed(c, rc, BACKUP_NOTE) : buf_check(&c->damaged, c->err);
+        return rc ? backup_failed(c, rc, BACKUP_NOTE) : buf_check(&c->damaged, c->err);
 }
 
 bool backup_is_unchanged(const struct fs *fs, const char *stamp, int to, uint64_t *records)
@@ -374,7 +375,7 @@ bool backup_is_unchanged(const struct fs *fs, const char *stamp, int to, uint64_
 
 /* The same in a store that we may not write to: a torn end stays where it is. Others may write
  * there, and hold the lock while they do. */
-static int note_end_read_only(struct copying *c)
+static int note_end_read_only(struct backup_copying *c)
 {
         struct files_conv *conv = c->conv;
         struct log_end end = {0};
@@ -383,7 +384,7 @@ static int note_end_read_only(struct copying *c)
         c->log = c->fs->open(c->fs, conv->dir, "messages.jsonl", O_RDONLY, 0);
         int sys = c->log < 0 ? c->log : c->fs->fstat(c->fs, c->log, &st);
         if (sys)
-                return failed(c, sys, "messages.jsonl");
+                return backup_failed(c, sys, "messages.jsonl");
         int rc = conv_find_end(conv, c->log, NULL, &ids, &end, c->err);
         if (rc)
                 return rc;
@@ -397,7 +398,7 @@ static int note_end_read_only(struct copying *c)
 }
 
 /* Notes the end, under the lock and synced (K1). */
-static int note_end(struct copying *c)
+static int backup_note_end(struct backup_copying *c)
 {
         struct files_conv *conv = c->conv;
         struct stat st;
@@ -412,7 +413,7 @@ static int note_end(struct copying *c)
                 sys = c->log < 0 ? c->log : c->fs->fstat(c->fs, c->log, &st);
         }
         if (sys)
-                return failed(c, sys, "messages.jsonl");
+                return backup_failed(c, sys, "messages.jsonl");
         c->ino = c->laid ? c->laid->log : st.st_ino;
         c->end = conv->at.end;
         c->last_seq = conv->at.last_seq;
@@ -439,8 +440,8 @@ static int note_parts(const struct record *rec, struct arena *arena, struct buf 
 
 /* Places of a log that cannot be read, and where the first is. `parts` (may be NULL) gets the names
  * of those that its records refer to. */
-static int count_damage(struct copying *c, int fd, uint64_t at, uint64_t end, struct buf *parts,
-    uint64_t *count, uint64_t *first)
+static int count_damage(struct backup_copying *c, int fd, uint64_t at, uint64_t end,
+    struct buf *parts, uint64_t *count, uint64_t *first)
 {
         struct log_cursor cursor;
         struct log_line line;
@@ -462,13 +463,13 @@ static int count_damage(struct copying *c, int fd, uint64_t at, uint64_t end, st
 
 /* Does what the copy has of the log count? Where the two differ, one of them has rotted, and the
  * copy stays when it is that of the conversation. */
-static int verify_log(struct copying *c, uint64_t *known)
+static int verify_log(struct backup_copying *c, uint64_t *known)
 {
         bool same = false;
         uint64_t here = 0, there = 0, at = 0;
         int fd = c->fs->open(c->fs, c->to, "messages.jsonl", O_RDONLY, 0);
-        int sys = fd < 0 ? fd : has_bytes(c, c->log, fd, *known, &same);
-        int rc = sys && sys != -EIO ? failed(c, sys, "messages.jsonl") : 0;
+        int sys = fd < 0 ? fd : backup_has_bytes(c, c->log, fd, *known, &same);
+        int rc = sys && sys != -EIO ? backup_failed(c, sys, "messages.jsonl") : 0;
         if (rc == 0 && sys == 0 && !same) {
                 rc = count_damage(c, c->log, 0, *known, NULL, &here, &at);
                 if (rc == 0)
@@ -482,10 +483,10 @@ static int verify_log(struct copying *c, uint64_t *known)
         return rc;
 }
 
-static int copy_log(struct copying *c)
+static int backup_copy_log(struct backup_copying *c)
 {
         bool differs;
-        uint64_t known = known_end(c, &differs), from = known, count = 0, at = 0;
+        uint64_t known = backup_known_end(c, &differs), from = known, count = 0, at = 0;
         int sys, rc = from && (c->verify || differs) ? verify_log(c, &from) : 0;
         if (rc)
                 return rc;
@@ -494,20 +495,21 @@ static int copy_log(struct copying *c)
         c->mended += known && !from && !differs;
         if (from) {
                 int fd = c->fs->open(c->fs, c->to, "messages.jsonl", O_RDWR, 0);
-                sys = fd < 0 ? fd : copy_bytes(c, c->log, from, c->end, fd, NULL);
+                sys = fd < 0 ? fd : backup_copy_bytes(c, c->log, from, c->end, fd, NULL);
                 if (fd >= 0)
                         c->fs->close(c->fs, fd);
         } else {
-                sys = copy_file(c, c->log, c->end, c->to, "messages.jsonl", NULL);
+                sys = backup_copy_file(c, c->log, c->end, c->to, "messages.jsonl", NULL);
         }
         if (sys)
-                return failed(c, sys, "messages.jsonl");
+                return backup_failed(c, sys, "messages.jsonl");
         bool all = c->verify || differs || c->log_damaged;
         buf_clear(&c->parts);
         rc = count_damage(c, c->log, all ? 0 : from, c->end, &c->parts, &count, &at);
         c->log_damaged = count;
         if (rc == 0 && count)
-                tell(c, "%llu place%s of messages.jsonl cannot be read (the first at byte %llu)",
+                backup_tell(c,
+                    "%llu place%s of messages.jsonl cannot be read (the first at byte %llu)",
                     (unsigned long long)count, count == 1 ? "" : "s", (unsigned long long)at);
         return rc;
 }
@@ -515,7 +517,7 @@ static int copy_log(struct copying *c)
 /* ---- small files ---- */
 
 /* Copies a file that is replaced as a whole, where the copy has other bytes. */
-static int copy_small(struct copying *c, const char *name, size_t max)
+static int copy_small(struct backup_copying *c, const char *name, size_t max)
 {
         char *text = NULL, *there = NULL;
         size_t n = 0, there_n = 0;
@@ -530,13 +532,13 @@ static int copy_small(struct copying *c, const char *name, size_t max)
         }
         free(text);
         free(there);
-        return sys ? failed(c, sys, name) : 0;
+        return sys ? backup_failed(c, sys, name) : 0;
 }
 
 /* ---- folders whose files come and go ---- */
 
 struct folder {
-        struct copying *c;
+        struct backup_copying *c;
         int from; /* -1: there is none */
         int to;
         const char *path;
@@ -546,27 +548,27 @@ struct folder {
 };
 
 /* What the copy has of a folder that the conversation lacks is of another one, which had its id. */
-static int drop_folder(struct copying *c, const char *path)
+static int drop_folder(struct backup_copying *c, const char *path)
 {
         int sys = fs_remove_tree(c->fs, c->to, path);
-        return sys && sys != -ENOENT ? failed(c, sys, path) : 0;
+        return sys && sys != -ENOENT ? backup_failed(c, sys, path) : 0;
 }
 
 /* Tells of what is neither a file nor a folder where one should be. It stops nobody. */
-static bool is_strange(struct copying *c, const char *path, bool folder)
+static bool is_strange(struct backup_copying *c, const char *path, bool folder)
 {
         struct stat st;
         if (c->fs->stat(c->fs, c->conv->dir, path, &st) ||
             (folder ? S_ISDIR(st.st_mode) : S_ISREG(st.st_mode)))
                 return false;
         if (S_ISLNK(st.st_mode))
-                tell(c, "%s is a symbolic link, which is not followed", path);
+                backup_tell(c, "%s is a symbolic link, which is not followed", path);
         else
-                tell(c, "%s is not a %s", path, folder ? "folder" : "file");
+                backup_tell(c, "%s is not a %s", path, folder ? "folder" : "file");
         return true;
 }
 
-static int open_both(struct copying *c, const char *path, struct folder *f)
+static int open_both(struct backup_copying *c, const char *path, struct folder *f)
 {
         char name[32];
         *f = (struct folder){.c = c, .from = -1, .to = -1, .path = path};
@@ -586,7 +588,7 @@ static int open_both(struct copying *c, const char *path, struct folder *f)
                 f->to = fs_open_dir(c->fs, top, slash + 1, true);
                 c->fs->close(c->fs, top);
         }
-        return f->to < 0 ? failed(c, f->to, path) : 0;
+        return f->to < 0 ? backup_failed(c, f->to, path) : 0;
 }
 
 static void close_both(struct folder *f)
@@ -626,7 +628,7 @@ static int drop_stale(void *ctx, const char *name, unsigned char type)
 }
 
 /* Tells of parts that the conversation has lost; copies of them stay. */
-static int look_for_parts(struct copying *c)
+static int backup_look_for_parts(struct backup_copying *c)
 {
         char path[sizeof "artifacts/parts/" + SHA256_HEX], *name;
         uint64_t count, at;
@@ -643,7 +645,7 @@ static int look_for_parts(struct copying *c)
                 unsigned long long seq = strtoull(p, &name, 10);
                 snprintf(path, sizeof path, "artifacts/parts/%.*s", SHA256_HEX, ++name);
                 if (c->fs->stat(c->fs, c->conv->dir, path, &st) == -ENOENT) {
-                        tell_of(
+                        backup_tell_of(
                             c, seq, "it refers to part %.40s, which is missing or not whole", name);
                         c->log_damaged = true;
                 }
@@ -654,7 +656,7 @@ static int look_for_parts(struct copying *c)
 static int copy_part(void *ctx, const char *name, unsigned char type)
 {
         struct folder *f = ctx;
-        struct copying *c = f->c;
+        struct backup_copying *c = f->c;
         bool whole = true;
         char path[320];
         (void)type;
@@ -663,7 +665,7 @@ static int copy_part(void *ctx, const char *name, unsigned char type)
         snprintf(path, sizeof path, "%s/%s", f->path, name);
         if (is_strange(c, path, false))
                 return 0;
-        struct item it = {.folder = f->path,
+        struct backup_item it = {.folder = f->path,
             .name = name,
             .sum = is_part(f, name) ? name : NULL,
             .fd = c->fs->open(c->fs, f->from, name, O_RDONLY | O_NONBLOCK, 0),
@@ -671,11 +673,11 @@ static int copy_part(void *ctx, const char *name, unsigned char type)
         f->sys = it.fd < 0 ? it.fd : c->fs->fstat(c->fs, it.fd, &it.st);
         it.size = f->sys ? 0 : (uint64_t)it.st.st_size;
         if (f->sys == 0 && S_ISREG(it.st.st_mode))
-                f->sys = bring(c, &it, &whole);
+                f->sys = backup_bring(c, &it, &whole);
         if (it.fd >= 0)
                 c->fs->close(c->fs, it.fd);
         if (!whole)
-                tell(c, "part %.16s... has other bytes than its name says", name);
+                backup_tell(c, "part %.16s... has other bytes than its name says", name);
         f->sys = f->sys == -ENOENT ? 0 : f->sys; /* purged: the log tells (K2) */
         return f->sys;
 }
@@ -683,31 +685,31 @@ static int copy_part(void *ctx, const char *name, unsigned char type)
 static int copy_run(void *ctx, const char *run)
 {
         struct folder *f = ctx;
-        struct copying *c = f->c;
+        struct backup_copying *c = f->c;
         char name[96];
         struct buf line;
         struct run_event e;
         bool whole;
         snprintf(name, sizeof name, "%s.jsonl", run);
-        struct item it = {.folder = f->path, .name = name, .to = f->to};
+        struct backup_item it = {.folder = f->path, .name = name, .to = f->to};
         it.fd = c->fs->open(c->fs, f->from, name, O_RDONLY | O_NONBLOCK, 0);
         if (it.fd < 0)
-                return it.fd == -ENOENT ? 0 : failed(c, it.fd, name);
+                return it.fd == -ENOENT ? 0 : backup_failed(c, it.fd, name);
         buf_init(&line, 0);
         int sys = c->fs->fstat(c->fs, it.fd, &it.st);
         int rc =
-            sys ? failed(c, sys, name)
+            sys ? backup_failed(c, sys, name)
                 : run_last_line(c->fs, it.fd, (uint64_t)it.st.st_size, &line, &e, &it.size, c->err);
         if (rc >= 0) {
-                sys = bring(c, &it, &whole);
-                rc = sys ? failed(c, sys, name) : 0;
+                sys = backup_bring(c, &it, &whole);
+                rc = sys ? backup_failed(c, sys, name) : 0;
         }
         buf_release(&line);
         c->fs->close(c->fs, it.fd);
         return rc < 0 ? rc : 0;
 }
 
-static int copy_folder(struct copying *c, const char *path, bool runs)
+static int backup_copy_folder(struct backup_copying *c, const char *path, bool runs)
 {
         struct folder f;
         int rc = open_both(c, path, &f);
@@ -722,7 +724,7 @@ static int copy_folder(struct copying *c, const char *path, bool runs)
                 if (rc == 0 && sys == 0)
                         sys = c->fs->fsync(c->fs, f.to);
                 if (sys)
-                        rc = failed(c, sys, path);
+                        rc = backup_failed(c, sys, path);
         }
         close_both(&f);
         return rc;
@@ -730,18 +732,18 @@ static int copy_folder(struct copying *c, const char *path, bool runs)
 
 /* ---- outputs ---- */
 
-static int copy_output(struct copying *c, const struct artifact_info *info, struct folder *f)
+static int copy_output(struct backup_copying *c, const struct artifact_info *info, struct folder *f)
 {
         bool whole = true;
-        struct item it = {.folder = f->path, .name = info->name, .fd = -1, .to = f->to};
+        struct backup_item it = {.folder = f->path, .name = info->name, .fd = -1, .to = f->to};
         if (info->state == ARTIFACT_DELETED)
                 return 0;
         int rc = artifact_open(c->conv, info, &it.fd, &it.size, c->err);
         if (rc == STENO_ECORRUPT || (rc && files_is_foreign(-c->err->sys))) {
                 /* Or it was purged a moment ago: then the log tells (K2). */
                 if (rc == STENO_ECORRUPT && info->state == ARTIFACT_CLOSED)
-                        tell(c, "artifact %s (%s) cannot be opened: %s", info->id, info->name,
-                            c->err->msg);
+                        backup_tell(c, "artifact %s (%s) cannot be opened: %s", info->id,
+                            info->name, c->err->msg);
                 return 0;
         }
         if (rc)
@@ -753,19 +755,19 @@ static int copy_output(struct copying *c, const struct artifact_info *info, stru
         }
         int sys = c->fs->fstat(c->fs, it.fd, &it.st);
         if (sys == 0)
-                sys = bring(c, &it, &whole);
+                sys = backup_bring(c, &it, &whole);
         c->fs->close(c->fs, it.fd);
         if (!whole && size != info->size)
-                tell(c, "artifact %s (%s) has %llu bytes; the manifest says %llu", info->id,
+                backup_tell(c, "artifact %s (%s) has %llu bytes; the manifest says %llu", info->id,
                     info->name, (unsigned long long)size, (unsigned long long)info->size);
         else if (!whole)
-                tell(c, "artifact %s (%s) has other bytes than the manifest says", info->id,
+                backup_tell(c, "artifact %s (%s) has other bytes than the manifest says", info->id,
                     info->name);
-        return sys ? failed(c, sys, info->name) : 0;
+        return sys ? backup_failed(c, sys, info->name) : 0;
 }
 
 static int copy_outputs(
-    struct copying *c, const char *kind, const struct artifact_info *list, size_t count)
+    struct backup_copying *c, const char *kind, const struct artifact_info *list, size_t count)
 {
         char path[32];
         struct folder f;
@@ -780,7 +782,7 @@ static int copy_outputs(
                 int sys = c->fs->list(c->fs, f.to, drop_stale, &f);
                 if (sys == 0)
                         sys = c->fs->fsync(c->fs, f.to);
-                rc = sys ? failed(c, sys, path) : 0;
+                rc = sys ? backup_failed(c, sys, path) : 0;
         }
         close_both(&f);
         return rc;
@@ -788,7 +790,7 @@ static int copy_outputs(
 
 /* The list first, then what it names, then the list into the copy: a name that is in the copy has
  * its bytes there. */
-static int copy_artifacts(struct copying *c)
+static int backup_copy_artifacts(struct backup_copying *c)
 {
         struct artifact_info *list = NULL;
         size_t count = 0;
@@ -814,7 +816,7 @@ static int copy_artifacts(struct copying *c)
         if (rc == 0) {
                 int sys = count ? fs_replace(c->fs, f.to, MANIFEST_NAME, lines.p, lines.n)
                                 : c->fs->unlink(c->fs, f.to, MANIFEST_NAME, 0);
-                rc = sys && (count || sys != -ENOENT) ? failed(c, sys, MANIFEST_NAME) : 0;
+                rc = sys && (count || sys != -ENOENT) ? backup_failed(c, sys, MANIFEST_NAME) : 0;
         }
         buf_release(&lines);
         free(list);
@@ -825,7 +827,7 @@ static int copy_artifacts(struct copying *c)
 /* ---- all of it ---- */
 
 /* Has somebody taken bytes away since the end was noted (K2)? Whoever does holds the lock. */
-static int look_again(struct copying *c)
+static int look_again(struct backup_copying *c)
 {
         struct stat st;
         int rc = files_conv_lock(c->conv, c->err);
@@ -834,35 +836,35 @@ static int look_again(struct copying *c)
         int sys = c->fs->stat(c->fs, c->conv->dir, "messages.jsonl", &st);
         files_conv_unlock(c->conv);
         if (sys)
-                return failed(c, sys, "messages.jsonl");
+                return backup_failed(c, sys, "messages.jsonl");
         return c->laid || (uint64_t)st.st_ino == c->ino ? 0 : AGAIN;
 }
 
-static int copy_all(struct copying *c)
+static int copy_all(struct backup_copying *c)
 {
         int sys = backup_files_read(&c->files, c->fs, c->to);
         if (sys)
-                return failed(c, sys, BACKUP_FILES);
+                return backup_failed(c, sys, BACKUP_FILES);
         c->fs->unlink(c->fs, c->to, "ids.idx", 0); /* of whoever looked into an earlier copy */
-        int rc = copy_log(c);
+        int rc = backup_copy_log(c);
         if (rc == 0)
                 rc = copy_small(c, "meta.json", META_MAX);
         if (rc == 0)
-                rc = copy_artifacts(c);
+                rc = backup_copy_artifacts(c);
         if (rc == 0)
-                rc = copy_folder(c, "artifacts/parts", false);
+                rc = backup_copy_folder(c, "artifacts/parts", false);
         if (rc == 0)
-                rc = look_for_parts(c);
+                rc = backup_look_for_parts(c);
         if (rc == 0)
-                rc = copy_folder(c, "runs", true);
+                rc = backup_copy_folder(c, "runs", true);
         if (rc == 0)
-                rc = copy_folder(c, "seal", false);
+                rc = backup_copy_folder(c, "seal", false);
         sys = rc ? 0 : backup_files_write(&c->files, c->fs, c->to);
-        return sys ? failed(c, sys, BACKUP_FILES) : rc;
+        return sys ? backup_failed(c, sys, BACKUP_FILES) : rc;
 }
 
 /* Under the lock: the log must not grow behind the end that was noted before it is looked at. */
-static void take_stamp(struct copying *c, int64_t now_ms)
+static void take_stamp(struct backup_copying *c, int64_t now_ms)
 {
         c->now = (struct timespec){
             .tv_sec = (time_t)(now_ms / 1000), .tv_nsec = (long)(now_ms % 1000) * 1000000};
@@ -873,7 +875,7 @@ static void take_stamp(struct copying *c, int64_t now_ms)
 }
 
 /* `hold`: the lock is kept, so that nothing can change. AGAIN: something did. */
-static int try_once(struct copying *c, bool hold)
+static int try_once(struct backup_copying *c, bool hold)
 {
         const struct env *env = c->conv->store->env;
         c->log = -1;
@@ -882,7 +884,7 @@ static int try_once(struct copying *c, bool hold)
         if (rc)
                 return rc;
         int64_t now = env->now(env);
-        rc = note_end(c);
+        rc = backup_note_end(c);
         if (rc == 0)
                 take_stamp(c, now);
         if (!hold || rc)
@@ -896,7 +898,7 @@ static int try_once(struct copying *c, bool hold)
                         rc = look_again(c);
         }
         if (rc == 0)
-                rc = write_note(c);
+                rc = backup_write_note(c);
         if (c->log >= 0)
                 c->fs->close(c->fs, c->log);
         return rc;
@@ -906,7 +908,7 @@ int backup_conv(struct files_conv *conv, const struct backup_request *asked,
     struct backup_result *out, struct steno_error *err)
 {
         struct steno_error why = {0};
-        struct copying c = {.conv = conv,
+        struct backup_copying c = {.conv = conv,
             .from = asked->from,
             .laid = asked->laid,
             .fs = asked->fs,
