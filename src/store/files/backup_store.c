@@ -23,8 +23,8 @@
 #include "store/files/backup_stamp.h"
 #include "store/files/files_backend.h"
 
-#define KIND_FILE "backup.json"
-#define COMPLETE_FILE "complete.json"
+#define BACKUP_KIND_FILE "backup.json"
+#define BACKUP_COMPLETE_FILE "complete.json"
 #define SMALL_MAX (64 * MIB)
 #define SEALS_MAX (1 * GIB)
 #define DEPTH_MAX 16
@@ -38,19 +38,19 @@ static const char *const ROOT_FILES[] = {
     "store.json", "projects.json", "tokens.json", "accepted.jsonl"};
 
 /* Where conversations lie, in the store and in the backup; -1 where that cannot be opened. */
-struct shelf {
+struct backup_shelf {
         char path[PLAIN_NAME_MAX + 40]; /* in the backup */
         int from;
         int to;
 };
 
-struct backing {
+struct backup_store_work {
         struct files_store *store;
         const struct fs *fs;
         int root; /* of the backup */
         int trash;
-        struct shelf shelf; /* of the project at work */
-        void *met;          /* tree of the paths that are in this backup */
+        struct backup_shelf shelf; /* of the project at work */
+        void *met;                 /* tree of the paths that are in this backup */
         char mark[BACKUP_MARK];
         uint64_t conversations;
         uint64_t trashed;
@@ -64,7 +64,7 @@ struct backing {
         struct steno_error *err;
 };
 
-static int failed(struct backing *b, int sys, const char *what)
+static int backup_store_failed(struct backup_store_work *b, int sys, const char *what)
 {
         return error_sys(b->err, sys, "backup: %s", what);
 }
@@ -78,14 +78,14 @@ static int by_path(const void *a, const void *b)
         return strcmp(a, b);
 }
 
-static bool is_met(const struct backing *b, const char *above, const char *folder)
+static bool is_met(const struct backup_store_work *b, const char *above, const char *folder)
 {
         char path[PATH_SIZE];
         snprintf(path, sizeof path, "%s/%s", above, folder);
         return tfind(path, &b->met, by_path) != NULL;
 }
 
-static int note_met(struct backing *b, const char *above, const char *folder)
+static int note_met(struct backup_store_work *b, const char *above, const char *folder)
 {
         char path[PATH_SIZE];
         snprintf(path, sizeof path, "%s/%s", above, folder);
@@ -99,8 +99,8 @@ static int note_met(struct backing *b, const char *above, const char *folder)
 /* ---- one conversation ---- */
 
 /* Counts it where it need not be copied (K4). */
-static bool is_unchanged(
-    struct backing *b, const struct shelf *at, const char *folder, const char *stamp)
+static bool is_unchanged(struct backup_store_work *b, const struct backup_shelf *at,
+    const char *folder, const char *stamp)
 {
         uint64_t records = 0;
         if (b->asked->verify)
@@ -114,7 +114,8 @@ static bool is_unchanged(
 }
 
 /* The same of a folder of the store. */
-static bool is_folder_unchanged(struct backing *b, const struct shelf *at, const char *folder)
+static bool is_folder_unchanged(
+    struct backup_store_work *b, const struct backup_shelf *at, const char *folder)
 {
         char stamp[SHA256_HEX];
         if (at->from < 0 || b->asked->verify)
@@ -127,7 +128,7 @@ static bool is_folder_unchanged(struct backing *b, const struct shelf *at, const
         return same;
 }
 
-static void put_finding(struct backing *b, const struct check_finding *f)
+static void put_finding(struct backup_store_work *b, const struct check_finding *f)
 {
         struct jsonw w = jsonw_to(&b->findings);
         if (b->findings.n)
@@ -145,7 +146,7 @@ static void put_finding(struct backing *b, const struct check_finding *f)
         jsonw_object_end(&w);
 }
 
-static void note_finding(struct backing *b, const struct check_finding *f)
+static void backup_store_finding(struct backup_store_work *b, const struct check_finding *f)
 {
         if (b->asked->is_accepted && b->asked->is_accepted(b->asked->ctx, f))
                 return;
@@ -154,7 +155,7 @@ static void note_finding(struct backing *b, const struct check_finding *f)
 }
 
 /* Notes what is neither a file nor a folder where one should be. It stops nobody. */
-static bool is_strange(struct backing *b, const char *path, bool folder)
+static bool is_strange(struct backup_store_work *b, const char *path, bool folder)
 {
         struct stat st;
         char what[100];
@@ -165,12 +166,12 @@ static bool is_strange(struct backing *b, const char *path, bool folder)
                 snprintf(what, sizeof what, "%s is a symbolic link, which is not followed", path);
         else
                 snprintf(what, sizeof what, "%s is not a %s", path, folder ? "folder" : "file");
-        note_finding(b, &(struct check_finding){.what = what});
+        backup_store_finding(b, &(struct check_finding){.what = what});
         return true;
 }
 
-static void note_damage(
-    struct backing *b, struct files_conv *conv, bool trashed, const struct backup_result *r)
+static void note_damage(struct backup_store_work *b, struct files_conv *conv, bool trashed,
+    const struct backup_result *r)
 {
         for (const char *what = r->damaged; what && what < r->damaged + r->damaged_size;
              what += strlen(what) + 1) {
@@ -180,19 +181,19 @@ static void note_damage(
                     .trashed = trashed,
                     .seq = strtoull(what, &sentence, 10)};
                 f.what = sentence + 1;
-                note_finding(b, &f);
+                backup_store_finding(b, &f);
         }
 }
 
 /* `laid`: another kind of store has laid it out, else NULL. AGAIN: it is not whole any more. */
-static int copy_conv(struct backing *b, struct files_conv *conv, const struct backup_copy *laid,
-    const struct shelf *at, const char *folder)
+static int copy_conv(struct backup_store_work *b, struct files_conv *conv,
+    const struct backup_copy *laid, const struct backup_shelf *at, const char *folder)
 {
         struct backup_result r = {0};
         const struct backup_source *from = b->asked->from;
         int to = fs_open_dir(b->fs, at->to, folder, true);
         if (to < 0)
-                return failed(b, to, folder);
+                return backup_store_failed(b, to, folder);
         struct backup_request asked = {.fs = b->fs,
             .to = to,
             .mark = b->mark,
@@ -222,7 +223,7 @@ static int copy_conv(struct backing *b, struct files_conv *conv, const struct ba
                   : note_met(b, at->path, folder);
 }
 
-static int tell(struct backing *b)
+static int tell(struct backup_store_work *b)
 {
         if (b->asked->progress &&
             b->asked->progress(b->asked->progress_ctx, "backup", b->conversations + b->trashed, 0))
@@ -231,7 +232,7 @@ static int tell(struct backing *b)
 }
 
 /* The folder of a project's conversations in the backup. */
-static int open_project(struct backing *b, const char *project)
+static int open_project(struct backup_store_work *b, const char *project)
 {
         int projects = fs_open_dir(b->fs, b->root, "projects", true);
         int dir = projects < 0 ? projects : fs_open_dir(b->fs, projects, project, true);
@@ -243,25 +244,25 @@ static int open_project(struct backing *b, const char *project)
         return conversations;
 }
 
-static void shelf_close(struct backing *b, struct shelf *at)
+static void backup_shelf_close(struct backup_store_work *b, struct backup_shelf *at)
 {
         if (at->from >= 0)
                 b->fs->close(b->fs, at->from);
         if (at->to >= 0)
                 b->fs->close(b->fs, at->to);
-        *at = (struct shelf){.from = -1, .to = -1};
+        *at = (struct backup_shelf){.from = -1, .to = -1};
 }
 
-static int shelf_of(struct backing *b, const char *project)
+static int shelf_of(struct backup_store_work *b, const char *project)
 {
         char path[sizeof b->shelf.path];
         snprintf(path, sizeof path, "projects/%s/conversations", project);
         if (strcmp(b->shelf.path, path) == 0)
                 return 0;
-        shelf_close(b, &b->shelf);
+        backup_shelf_close(b, &b->shelf);
         b->shelf.to = open_project(b, project);
         if (b->shelf.to < 0)
-                return failed(b, b->shelf.to, project);
+                return backup_store_failed(b, b->shelf.to, project);
         b->shelf.from = b->fs->open(b->fs, b->store->root, path, O_RDONLY | O_DIRECTORY, 0);
         memcpy(b->shelf.path, path, sizeof path);
         return 0;
@@ -269,7 +270,7 @@ static int shelf_of(struct backing *b, const char *project)
 
 static int take_conv(void *ctx, const char *project, const char *folder, bool link)
 {
-        struct backing *b = ctx;
+        struct backup_store_work *b = ctx;
         struct files_conv *conv;
         if (link)
                 return 0;
@@ -291,8 +292,8 @@ static int take_conv(void *ctx, const char *project, const char *folder, bool li
 
 /* ---- one that another kind of store has ---- */
 
-static int copy_laid(struct backing *b, const char *project, const char *id,
-    const struct trash_item *trashed, const struct shelf *at, const char *folder)
+static int copy_laid(struct backup_store_work *b, const char *project, const char *id,
+    const struct trash_item *trashed, const struct backup_shelf *at, const char *folder)
 {
         const struct backup_source *from = b->asked->from;
         int rc = AGAIN;
@@ -309,8 +310,8 @@ static int copy_laid(struct backing *b, const char *project, const char *id,
                            : rc;
 }
 
-static int take_laid(struct backing *b, const char *project, const char *id,
-    const struct trash_item *trashed, const struct shelf *at, const char *folder)
+static int take_laid(struct backup_store_work *b, const char *project, const char *id,
+    const struct trash_item *trashed, const struct backup_shelf *at, const char *folder)
 {
         char stamp[SHA256_HEX];
         const struct backup_source *from = b->asked->from;
@@ -324,7 +325,7 @@ static int take_laid(struct backing *b, const char *project, const char *id,
 
 static int take_named(void *ctx, const char *project, const char *id)
 {
-        struct backing *b = ctx;
+        struct backup_store_work *b = ctx;
         char project_folder[PLAIN_NAME_MAX + 1], folder[PLAIN_NAME_MAX + 1];
         if (id_file_name(str_of(project), project_folder) || id_file_name(str_of(id), folder))
                 return error_nomem(b->err);
@@ -335,10 +336,10 @@ static int take_named(void *ctx, const char *project, const char *id)
 }
 
 /* Folders may have been moved since an earlier walk. */
-static int take_projects(struct backing *b)
+static int backup_store_projects(struct backup_store_work *b)
 {
         const struct backup_source *from = b->asked->from;
-        shelf_close(b, &b->shelf);
+        backup_shelf_close(b, &b->shelf);
         return from ? from->each(from->ctx, take_named, b, b->err)
                     : files_each_conv(b->store, take_conv, b, b->err);
 }
@@ -346,7 +347,8 @@ static int take_projects(struct backing *b)
 /* ---- files that are replaced as a whole ---- */
 
 /* Copies one where the backup has other bytes; one that is gone goes there too. */
-static int copy_small(struct backing *b, int from, int to, const char *name, size_t max)
+static int backup_store_small(
+    struct backup_store_work *b, int from, int to, const char *name, size_t max)
 {
         char *text = NULL, *there = NULL;
         size_t n = 0, there_n = 0;
@@ -359,27 +361,29 @@ static int copy_small(struct backing *b, int from, int to, const char *name, siz
                 sys = b->fs->unlink(b->fs, to, name, 0);
         free(text);
         free(there);
-        return sys && sys != -ENOENT ? failed(b, sys, name) : 0;
+        return sys && sys != -ENOENT ? backup_store_failed(b, sys, name) : 0;
 }
 
 /* ---- the trash ---- */
 
 /* Its note; where the store has no file of it, one is made. */
-static int put_note(struct backing *b, const struct shelf *at, const struct trash_item *item)
+static int put_note(
+    struct backup_store_work *b, const struct backup_shelf *at, const struct trash_item *item)
 {
         char note[TRASH_NAME + 8];
         struct buf text;
         snprintf(note, sizeof note, "%s.json", item->name);
         if (!b->asked->from)
-                return at->from < 0 ? 0 : copy_small(b, at->from, at->to, note, META_MAX);
+                return at->from < 0 ? 0 : backup_store_small(b, at->from, at->to, note, META_MAX);
         buf_init(&text, META_MAX);
         trash_note_put(&text, item);
         int sys = text.failed ? -ENOMEM : fs_replace(b->fs, at->to, note, text.p, text.n);
         buf_release(&text);
-        return sys ? failed(b, sys, note) : 0;
+        return sys ? backup_store_failed(b, sys, note) : 0;
 }
 
-static int take_trashed(struct backing *b, const struct shelf *at, const struct trash_item *item)
+static int take_trashed(
+    struct backup_store_work *b, const struct backup_shelf *at, const struct trash_item *item)
 {
         struct files_conv *conv;
         if (b->asked->from) {
@@ -402,17 +406,17 @@ static int take_trashed(struct backing *b, const struct shelf *at, const struct 
         return rc ? rc : tell(b);
 }
 
-static int take_trash(struct backing *b)
+static int backup_store_trash(struct backup_store_work *b)
 {
         struct trash_list list;
-        struct shelf at = {.path = "trash", .from = -1};
+        struct backup_shelf at = {.path = "trash", .from = -1};
         const struct backup_source *from = b->asked->from;
         int rc = from ? from->trash(from->ctx, &list, b->err)
                       : trash_list_read(b->store, false, &list, b->err);
         if (rc)
                 return rc;
         b->trash = fs_open_dir(b->fs, b->root, "trash", true);
-        rc = b->trash < 0 ? failed(b, b->trash, "trash") : 0;
+        rc = b->trash < 0 ? backup_store_failed(b, b->trash, "trash") : 0;
         at.to = b->trash;
         if (rc == 0)
                 at.from = b->fs->open(b->fs, b->store->root, "trash", O_RDONLY | O_DIRECTORY, 0);
@@ -427,7 +431,7 @@ static int take_trash(struct backing *b)
 /* ---- what the store no longer has ---- */
 
 struct sweep {
-        struct backing *b;
+        struct backup_store_work *b;
         int dir;
         const char *path; /* of it */
         bool trash;
@@ -437,7 +441,7 @@ struct sweep {
 static int sweep_conv(void *ctx, const char *name, unsigned char type)
 {
         struct sweep *s = ctx;
-        struct backing *b = s->b;
+        struct backup_store_work *b = s->b;
         struct stat st;
         char note[TRASH_NAME + 8];
         if (type == DT_UNKNOWN && b->fs->stat(b->fs, s->dir, name, &st) == 0 && S_ISDIR(st.st_mode))
@@ -458,7 +462,7 @@ static int sweep_conv(void *ctx, const char *name, unsigned char type)
 static int sweep_project(void *ctx, const char *name, unsigned char type)
 {
         struct sweep *s = ctx;
-        struct backing *b = s->b;
+        struct backup_store_work *b = s->b;
         char path[PLAIN_NAME_MAX + 40];
         (void)type;
         int dir = open_project(b, name);
@@ -470,7 +474,7 @@ static int sweep_project(void *ctx, const char *name, unsigned char type)
         return rc;
 }
 
-static int sweep_all(struct backing *b)
+static int backup_store_sweep(struct backup_store_work *b)
 {
         uint64_t trashed = 0;
         struct sweep s = {.b = b, .count = &b->conversations};
@@ -484,12 +488,12 @@ static int sweep_all(struct backing *b)
         if (sys == 0)
                 sys = b->fs->list(b->fs, b->trash, sweep_conv, &t);
         b->trashed = trashed;
-        return sys ? failed(b, sys, "removing what the store no longer has") : 0;
+        return sys ? backup_store_failed(b, sys, "removing what the store no longer has") : 0;
 }
 
 /* ---- the folder ---- */
 
-static int note_any(void *ctx, const char *name, unsigned char type)
+static int backup_note_any(void *ctx, const char *name, unsigned char type)
 {
         (void)name, (void)type;
         *(bool *)ctx = true;
@@ -497,7 +501,7 @@ static int note_any(void *ctx, const char *name, unsigned char type)
 }
 
 /* Opens or makes the folder. What is in it must be a backup. */
-static int open_target(struct backing *b, const char *path)
+static int open_target(struct backup_store_work *b, const char *path)
 {
         struct stat st;
         bool any = false;
@@ -505,34 +509,35 @@ static int open_target(struct backing *b, const char *path)
         b->root = b->fs->open_root(b->fs, path, true);
         if (b->root < 0)
                 return error_sys(b->err, b->root, "opening %.150s", path);
-        int sys = b->fs->stat(b->fs, b->root, KIND_FILE, &st);
+        int sys = b->fs->stat(b->fs, b->root, BACKUP_KIND_FILE, &st);
         if (sys == -ENOENT) {
-                sys = b->fs->list(b->fs, b->root, note_any, &any);
+                sys = b->fs->list(b->fs, b->root, backup_note_any, &any);
                 if (sys == 0 && any)
                         return error_set(b->err, STENO_ECONFLICT,
                             "%.150s is not empty, and no backup of Steno", path);
                 if (sys == 0)
-                        sys = fs_replace(b->fs, b->root, KIND_FILE, KIND, sizeof KIND - 1);
+                        sys = fs_replace(b->fs, b->root, BACKUP_KIND_FILE, KIND, sizeof KIND - 1);
         }
         if (sys == 0)
-                sys = b->fs->unlink(b->fs, b->root, COMPLETE_FILE, 0);
+                sys = b->fs->unlink(b->fs, b->root, BACKUP_COMPLETE_FILE, 0);
         if (sys == 0 || sys == -ENOENT)
                 sys = b->fs->fsync(b->fs, b->root);
-        return sys ? failed(b, sys, path) : 0;
+        return sys ? backup_store_failed(b, sys, path) : 0;
 }
 
-static int copy_root_files(struct backing *b)
+static int copy_root_files(struct backup_store_work *b)
 {
         int rc = 0;
         for (size_t i = 0; rc == 0 && i < sizeof ROOT_FILES / sizeof *ROOT_FILES; i++)
                 if (!is_strange(b, ROOT_FILES[i], false))
-                        rc = copy_small(b, b->store->root, b->root, ROOT_FILES[i], SMALL_MAX);
+                        rc = backup_store_small(
+                            b, b->store->root, b->root, ROOT_FILES[i], SMALL_MAX);
         return rc;
 }
 
 /* The log of seals goes first: what it says of a conversation must be there when that is copied.
  * Its checkpoints go before its lines, which only grow. */
-static int copy_seals(struct backing *b)
+static int copy_seals(struct backup_store_work *b)
 {
         static const char *const FILES[] = {
             "seal/checkpoints", "seal/log.jsonl", "seal/names.jsonl"};
@@ -542,10 +547,10 @@ static int copy_seals(struct backing *b)
         if (from == -ENOENT)
                 return 0;
         int to = from < 0 ? from : fs_open_dir(b->fs, b->root, "seal", true);
-        int rc = to < 0 ? failed(b, to, "seal") : 0;
+        int rc = to < 0 ? backup_store_failed(b, to, "seal") : 0;
         for (size_t i = 0; rc == 0 && i < sizeof FILES / sizeof *FILES; i++)
                 if (!is_strange(b, FILES[i], false))
-                        rc = copy_small(b, from, to, FILES[i] + sizeof "seal", SEALS_MAX);
+                        rc = backup_store_small(b, from, to, FILES[i] + sizeof "seal", SEALS_MAX);
         if (from >= 0)
                 b->fs->close(b->fs, from);
         if (to >= 0)
@@ -553,7 +558,7 @@ static int copy_seals(struct backing *b)
         return rc;
 }
 
-static void put_report(const struct backing *b, struct buf *out)
+static void put_report(const struct backup_store_work *b, struct buf *out)
 {
         char at[TIME_TEXT];
         struct jsonw w = jsonw_to(out);
@@ -577,7 +582,7 @@ static void put_report(const struct backing *b, struct buf *out)
 }
 
 /* What a look into an earlier backup has left there is about that one. */
-static void drop_derived(struct backing *b)
+static void drop_derived(struct backup_store_work *b)
 {
         static const char *const NAMES[] = {
             "index.db", "index.db-wal", "index.db-shm", "recent", "recent.old", "figures.json"};
@@ -585,18 +590,19 @@ static void drop_derived(struct backing *b)
                 b->fs->unlink(b->fs, b->root, NAMES[i], 0);
 }
 
-static int complete(struct backing *b, char **report)
+static int complete(struct backup_store_work *b, char **report)
 {
         struct buf out;
         drop_derived(b);
         buf_init(&out, 0);
         put_report(b, &out);
         int rc = buf_check(b->findings.failed ? &b->findings : &out, b->err);
-        int sys = rc || b->archive ? 0 : fs_replace(b->fs, b->root, COMPLETE_FILE, out.p, out.n);
+        int sys =
+            rc || b->archive ? 0 : fs_replace(b->fs, b->root, BACKUP_COMPLETE_FILE, out.p, out.n);
         if (rc == 0 && b->archive)
                 rc = archive_out_end(b->archive, b->root, buf_str(&out), b->err);
         if (sys)
-                rc = failed(b, sys, COMPLETE_FILE);
+                rc = backup_store_failed(b, sys, BACKUP_COMPLETE_FILE);
         if (rc == 0 && report) {
                 *report = buf_take(&out, NULL);
                 rc = *report ? 0 : error_nomem(b->err);
@@ -605,31 +611,31 @@ static int complete(struct backing *b, char **report)
         return rc;
 }
 
-static int back_up(struct backing *b, const char *path, char **report)
+static int back_up(struct backup_store_work *b, const char *path, char **report)
 {
         id_make(b->store->env, "", b->mark);
         buf_init(&b->findings, 0);
         int rc = open_target(b, path);
         if (rc == 0 && b->archive)
-                rc = archive_out_begin(b->archive, b->root, KIND_FILE, b->err);
+                rc = archive_out_begin(b->archive, b->root, BACKUP_KIND_FILE, b->err);
         if (rc == 0)
                 rc = copy_root_files(b);
         if (rc == 0)
                 rc = copy_seals(b);
         if (rc == 0)
-                rc = take_projects(b);
+                rc = backup_store_projects(b);
         if (rc == 0)
-                rc = take_trash(b);
+                rc = backup_store_trash(b);
         if (rc == 0)
-                rc = take_projects(b);
+                rc = backup_store_projects(b);
         if (rc == 0)
-                rc = sweep_all(b);
+                rc = backup_store_sweep(b);
         int sys = rc ? 0 : disk_backup(b->store, b->root, &b->copied);
         if (sys)
-                rc = failed(b, sys, "disks");
+                rc = backup_store_failed(b, sys, "disks");
         if (rc == 0)
                 rc = complete(b, report);
-        shelf_close(b, &b->shelf);
+        backup_shelf_close(b, &b->shelf);
         tdestroy(b->met, free);
         buf_release(&b->findings);
         if (b->trash >= 0)
@@ -643,7 +649,7 @@ int backup_store(struct files_store *store, const char *path, const struct backe
     char **report, struct steno_error *err)
 {
         struct steno_error why = {0};
-        struct backing b = {.store = store,
+        struct backup_store_work b = {.store = store,
             .fs = store->env->fs,
             .root = -1,
             .trash = -1,
@@ -658,7 +664,7 @@ int backup_store_stream(struct files_store *store, const char *scratch, steno_si
 {
         struct steno_error why = {0};
         struct archive_out archive;
-        struct backing b = {.store = store,
+        struct backup_store_work b = {.store = store,
             .fs = store->env->fs,
             .root = -1,
             .trash = -1,
@@ -744,14 +750,14 @@ static int restore(struct restoring *r, const char *path, const char *to, struct
         bool any = false;
         if (r->from < 0)
                 return error_sys(err, r->from, "opening %.150s", path);
-        if (r->fs->stat(r->fs, r->from, KIND_FILE, &st))
+        if (r->fs->stat(r->fs, r->from, BACKUP_KIND_FILE, &st))
                 return error_set(err, STENO_EPROTO, "%.150s is not a backup of Steno", path);
-        if (r->fs->stat(r->fs, r->from, COMPLETE_FILE, &st))
+        if (r->fs->stat(r->fs, r->from, BACKUP_COMPLETE_FILE, &st))
                 return error_set(err, STENO_ECORRUPT,
                     "%.120s is not complete: its last backup was cut off; make it again", path);
         if (r->to < 0)
                 return error_sys(err, r->to, "opening %.150s", to);
-        int sys = r->fs->list(r->fs, r->to, note_any, &any);
+        int sys = r->fs->list(r->fs, r->to, backup_note_any, &any);
         if (sys == 0 && any)
                 return error_set(
                     err, STENO_ECONFLICT, "%.150s is not empty; restore into a new folder", to);
@@ -786,7 +792,7 @@ int backup_restore_stream(
         const struct fs *fs = env_real()->fs;
         uint64_t files = 0, bytes = 0;
         struct restoring r = {.fs = fs, .from = -1, .to = fs->open_root(fs, to, true)};
-        int sys = r.to < 0 ? r.to : fs->list(fs, r.to, note_any, &any);
+        int sys = r.to < 0 ? r.to : fs->list(fs, r.to, backup_note_any, &any);
         int rc = sys ? error_sys(err, sys, "opening %.150s", to) : 0;
         if (any)
                 rc = error_set(
