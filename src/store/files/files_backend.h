@@ -7,6 +7,7 @@
 
 #include "store/files/disk.h"
 #include "store/files/artifact.h"
+#include "store/files/backup_store.h"
 #include "store/files/bundle.h"
 #include "store/files/conv.h"
 #include "store/files/figures.h"
@@ -110,15 +111,8 @@ int files_incoming_look(struct files_incoming *in, struct str project, struct st
 int files_incoming_install(struct files_incoming *in, uint32_t number, struct str project,
     struct str id, struct steno_error *err);
 
-/* ---- backup_store.c and files_check_store.c: all of a store ---- */
+/* ---- files_check_store.c ---- */
 
-int backup_store(struct files_store *store, const char *path, const struct backend_backup *asked,
-    char **report, struct steno_error *err);
-int backup_store_stream(struct files_store *store, const char *scratch, steno_sink sink, void *ctx,
-    const struct backend_backup *asked, char **report, struct steno_error *err);
-int backup_restore(const char *path, const char *where, char **report, struct steno_error *err);
-int backup_restore_stream(
-    steno_source source, void *ctx, const char *where, char **report, struct steno_error *err);
 int files_check_store(
     struct files_store *store, struct backend_check *check, struct steno_error *err);
 
