@@ -35,26 +35,26 @@
 #define INBOX_MAX 10000  /* notifications that may wait for one exchange */
 #define READ_BYTES (64 * KIB)
 
-struct letter {
-        struct letter *next;
+struct mcp_letter {
+        struct mcp_letter *next;
         char *text;
         size_t n;
         bool is_answer;
 };
 
 /* An exchange that waits; lives on its caller's stack. */
-struct waiter {
-        struct waiter *next;
+struct mcp_waiter {
+        struct mcp_waiter *next;
         const struct mcp_exchange *x;
         uint64_t id;
-        struct letter *first;
-        struct letter **last;
+        struct mcp_letter *first;
+        struct mcp_letter **last;
         size_t letters;
         int failed; /* STENO_ELIMIT: its answer may have been in a line that was too long */
         struct steno_error why; /* with a code: why an answer that was not held failed */
 };
 
-struct stdio {
+struct mcp_stdio {
         struct mcp_transport base;
         char *name;
         struct exec_process process;
@@ -65,7 +65,7 @@ struct stdio {
         pthread_mutex_t write_lock;
         pthread_mutex_t lock;
         pthread_cond_t change;
-        struct waiter *waiters;
+        struct mcp_waiter *waiters;
         bool dead;
         bool closing;
         int status;
@@ -117,7 +117,7 @@ static int out_of_time(int64_t deadline, const struct steno_stop *stop, struct s
 
 /* A line that was written only in part cannot be taken back. The server can no longer be used then,
  * and is ended. */
-static int send_line(struct stdio *s, struct str body, int64_t deadline,
+static int mcp_stdio_send(struct mcp_stdio *s, struct str body, int64_t deadline,
     const struct steno_stop *stop, struct steno_error *err)
 {
         size_t done = 0;
@@ -151,30 +151,30 @@ static int send_line(struct stdio *s, struct str body, int64_t deadline,
 
 /* ---- reading: the thread ---- */
 
-static void free_letters(struct letter *l)
+static void free_letters(struct mcp_letter *l)
 {
         while (l) {
-                struct letter *next = l->next;
+                struct mcp_letter *next = l->next;
                 free(l->text);
                 free(l);
                 l = next;
         }
 }
 
-static void hand_over(struct stdio *s, uint64_t id, bool is_answer, struct str text)
+static void hand_over(struct mcp_stdio *s, uint64_t id, bool is_answer, struct str text)
 {
         pthread_mutex_lock(&s->lock);
-        struct waiter *w = s->waiters;
+        struct mcp_waiter *w = s->waiters;
         while (w && w->id != id)
                 w = w->next;
-        struct letter *l = NULL;
+        struct mcp_letter *l = NULL;
         if (w && (is_answer || w->letters < INBOX_MAX))
                 l = malloc(sizeof(*l));
         char *copy = l ? malloc(text.n + 1) : NULL;
         if (copy) {
                 memcpy(copy, text.p, text.n);
                 copy[text.n] = '\0';
-                *l = (struct letter){NULL, copy, text.n, is_answer};
+                *l = (struct mcp_letter){NULL, copy, text.n, is_answer};
                 *w->last = l;
                 w->last = &l->next;
                 w->letters++;
@@ -189,21 +189,21 @@ static void hand_over(struct stdio *s, uint64_t id, bool is_answer, struct str t
 
 /* A server that asks on and on and does not read gets no more answers: while we wait for room, it
  * may wait for us to read. What fits into a pipe in one piece is written whole or not at all. */
-static void answer_request(struct stdio *s, const struct json *j)
+static void answer_request(struct mcp_stdio *s, const struct json *j)
 {
         struct buf b;
 
         buf_init(&b, 64 * KIB);
         mcp_message_reply(&b, j);
         if (!b.failed)
-                send_line(
+                mcp_stdio_send(
                     s, buf_str(&b), time_monotonic_ms() + (b.n < PIPE_BUF ? 0 : 1000), NULL, NULL);
         buf_release(&b);
 }
 
-static struct waiter *waiter_of(struct stdio *s, uint64_t id)
+static struct mcp_waiter *waiter_of(struct mcp_stdio *s, uint64_t id)
 {
-        struct waiter *w = s->waiters;
+        struct mcp_waiter *w = s->waiters;
         while (w && w->id != id)
                 w = w->next;
         return w;
@@ -211,14 +211,14 @@ static struct waiter *waiter_of(struct stdio *s, uint64_t id)
 
 /* A line that is not JSON may still be an answer: one that is nested too deep, or broken. Whoever
  * waits for it is told, and does not wait until the end of its time. */
-static void refuse_answer(struct stdio *s, struct str line)
+static void refuse_answer(struct mcp_stdio *s, struct str line)
 {
         struct mcp_stream look;
         mcp_stream_init(&look, NULL, NULL);
         mcp_stream_feed(&look, line.p, line.n);
         pthread_mutex_lock(&s->lock);
         bool answer = !look.has_method && look.has_id && (look.has_result || look.has_error);
-        struct waiter *w = answer ? waiter_of(s, look.id) : NULL;
+        struct mcp_waiter *w = answer ? waiter_of(s, look.id) : NULL;
         if (w)
                 error_set(&w->why, STENO_EPROTO,
                     "its answer is not JSON, or is nested deeper than %d levels", JSON_DEPTH_MAX);
@@ -228,7 +228,7 @@ static void refuse_answer(struct stdio *s, struct str line)
 }
 
 /* Other lines that are not messages are passed over: servers print greetings. */
-static void take_line(struct stdio *s, struct str line)
+static void take_line(struct mcp_stdio *s, struct str line)
 {
         struct json j;
         uint64_t id;
@@ -251,10 +251,10 @@ static void take_line(struct stdio *s, struct str line)
 }
 
 /* Whose answer it was cannot be known without reading it. */
-static void drop_long_line(struct stdio *s)
+static void drop_long_line(struct mcp_stdio *s)
 {
         pthread_mutex_lock(&s->lock);
-        for (struct waiter *w = s->waiters; w; w = w->next)
+        for (struct mcp_waiter *w = s->waiters; w; w = w->next)
                 w->failed = STENO_ELIMIT;
         pthread_cond_broadcast(&s->change);
         pthread_mutex_unlock(&s->lock);
@@ -267,15 +267,15 @@ static void drop_long_line(struct stdio *s)
 /* On the reader's thread. Whoever left gets nothing more. */
 static int to_waiter(void *ctx, const void *p, size_t n)
 {
-        struct stdio *s = ctx;
+        struct mcp_stdio *s = ctx;
         pthread_mutex_lock(&s->lock);
-        struct waiter *w = waiter_of(s, s->large_id);
+        struct mcp_waiter *w = waiter_of(s, s->large_id);
         int rc = w ? w->x->piece(w->x->piece_ctx, p, n) : 0;
         pthread_mutex_unlock(&s->lock);
         return rc;
 }
 
-static bool begin_large(struct stdio *s, uint64_t id)
+static bool begin_large(struct mcp_stdio *s, uint64_t id)
 {
         s->large = malloc(sizeof *s->large);
         if (!s->large)
@@ -285,7 +285,7 @@ static bool begin_large(struct stdio *s, uint64_t id)
         return true;
 }
 
-static void end_large(struct stdio *s)
+static void end_large(struct mcp_stdio *s)
 {
         struct steno_error why = {0};
         struct buf answer;
@@ -295,7 +295,7 @@ static void end_large(struct stdio *s)
                 hand_over(s, s->large_id, true, buf_str(&answer));
         } else {
                 pthread_mutex_lock(&s->lock);
-                struct waiter *w = waiter_of(s, s->large_id);
+                struct mcp_waiter *w = waiter_of(s, s->large_id);
                 if (w)
                         w->why = why;
                 pthread_cond_broadcast(&s->change);
@@ -307,7 +307,7 @@ static void end_large(struct stdio *s)
         s->large = NULL;
 }
 
-static bool write_spool(struct stdio *s, const char *p, size_t n)
+static bool write_spool(struct mcp_stdio *s, const char *p, size_t n)
 {
         return fs_write_all(fs_real(), s->spool, p, n) == 0;
 }
@@ -318,12 +318,12 @@ static int to_stream(void *ctx, const void *p, size_t n)
 }
 
 /* Reads the spooled line from its beginning, to learn whose it is or to give it out. */
-static void replay_spool(struct stdio *s, struct mcp_stream *to)
+static void replay_spool(struct mcp_stdio *s, struct mcp_stream *to)
 {
         fs_copy_out(fs_real(), s->spool, 0, UINT64_MAX, to_stream, to, NULL);
 }
 
-static void end_spool(struct stdio *s)
+static void end_spool(struct mcp_stdio *s)
 {
         struct mcp_stream look;
         mcp_stream_init(&look, NULL, NULL);
@@ -338,7 +338,7 @@ static void end_spool(struct stdio *s)
 }
 
 /* The line has become long: what is to become of it? Answers to calls of tools are not held. */
-static void judge_line(struct stdio *s)
+static void judge_line(struct mcp_stdio *s)
 {
         struct mcp_stream look;
         mcp_stream_init(&look, NULL, NULL);
@@ -346,7 +346,7 @@ static void judge_line(struct stdio *s)
         bool answer = !look.has_method && (look.has_result || look.has_error);
         pthread_mutex_lock(&s->lock);
         bool alone = s->waiters && !s->waiters->next && !s->deserted;
-        struct waiter *w = look.has_id ? waiter_of(s, look.id) : alone ? s->waiters : NULL;
+        struct mcp_waiter *w = look.has_id ? waiter_of(s, look.id) : alone ? s->waiters : NULL;
         uint64_t id = w ? w->id : 0;
         bool streams = w && w->x->piece;
         pthread_mutex_unlock(&s->lock);
@@ -369,7 +369,7 @@ static void judge_line(struct stdio *s)
         mcp_stream_release(&look);
 }
 
-static void take_part(struct stdio *s, const char *p, size_t n)
+static void take_part(struct mcp_stdio *s, const char *p, size_t n)
 {
         if (s->large) {
                 mcp_stream_feed(s->large, p, n); /* what is wrong is told at its end */
@@ -388,7 +388,7 @@ static void take_part(struct stdio *s, const char *p, size_t n)
         }
 }
 
-static void take_bytes(struct stdio *s, const char *p, size_t n)
+static void mcp_stdio_take(struct mcp_stdio *s, const char *p, size_t n)
 {
         s->spoke = true;
         while (n) {
@@ -410,7 +410,7 @@ static void take_bytes(struct stdio *s, const char *p, size_t n)
         }
 }
 
-static void keep_stderr(struct stdio *s, const char *p, size_t n)
+static void keep_stderr(struct mcp_stdio *s, const char *p, size_t n)
 {
         pthread_mutex_lock(&s->lock);
         if (n > STDERR_TAIL) {
@@ -424,8 +424,8 @@ static void keep_stderr(struct stdio *s, const char *p, size_t n)
 }
 
 /* Reads once; true when there may be more. Closes the descriptor at its end. */
-static bool drain(
-    struct stdio *s, int *fd, char *room, void (*take)(struct stdio *, const char *, size_t))
+static bool drain(struct mcp_stdio *s, int *fd, char *room,
+    void (*take)(struct mcp_stdio *, const char *, size_t))
 {
         ssize_t n = *fd >= 0 ? read(*fd, room, READ_BYTES) : -1;
 
@@ -440,7 +440,7 @@ static bool drain(
         return true;
 }
 
-static void mark_dead(struct stdio *s)
+static void mark_dead(struct mcp_stdio *s)
 {
         pthread_mutex_lock(&s->lock);
         s->dead = true;
@@ -449,7 +449,7 @@ static void mark_dead(struct stdio *s)
         pthread_mutex_unlock(&s->lock);
 }
 
-static bool is_closing(struct stdio *s)
+static bool is_closing(struct mcp_stdio *s)
 {
         pthread_mutex_lock(&s->lock);
         bool closing = s->closing;
@@ -460,7 +460,7 @@ static bool is_closing(struct stdio *s)
 
 static void *reader(void *arg)
 {
-        struct stdio *s = arg;
+        struct mcp_stdio *s = arg;
         char *room = malloc(READ_BYTES);
         int64_t closed_at = 0;
         bool terminated = false;
@@ -471,7 +471,7 @@ static void *reader(void *arg)
                     {s->process.control, POLLIN, 0}, {closing ? -1 : s->wake, POLLIN, 0}};
                 poll(fds, 4, closing ? TICK_MS : -1);
                 if (fds[0].revents)
-                        drain(s, &s->out, room, take_bytes);
+                        drain(s, &s->out, room, mcp_stdio_take);
                 if (fds[1].revents)
                         drain(s, &s->err, room, keep_stderr);
                 if (fds[2].revents)
@@ -487,7 +487,7 @@ static void *reader(void *arg)
         }
         while (room && drain(s, &s->err, room, keep_stderr))
                 continue;
-        while (room && drain(s, &s->out, room, take_bytes))
+        while (room && drain(s, &s->out, room, mcp_stdio_take))
                 continue;
         exec_finish(&s->process);
         mark_dead(s);
@@ -497,7 +497,7 @@ static void *reader(void *arg)
 
 /* ---- exchanges ---- */
 
-static int describe_death(struct stdio *s, struct steno_error *err)
+static int describe_death(struct mcp_stdio *s, struct steno_error *err)
 {
         struct buf *tail = &s->stderr_tail;
         struct str last = buf_str(tail);
@@ -518,9 +518,9 @@ static int describe_death(struct stdio *s, struct steno_error *err)
         return error_set(err, STENO_EIO, "MCP server %.40s %s %d", s->name, how, number);
 }
 
-static void enlist(struct stdio *s, struct waiter *w, const struct mcp_exchange *x)
+static void enlist(struct mcp_stdio *s, struct mcp_waiter *w, const struct mcp_exchange *x)
 {
-        *w = (struct waiter){.id = x->id, .x = x};
+        *w = (struct mcp_waiter){.id = x->id, .x = x};
         w->last = &w->first;
         pthread_mutex_lock(&s->lock);
         w->next = s->waiters;
@@ -528,11 +528,11 @@ static void enlist(struct stdio *s, struct waiter *w, const struct mcp_exchange 
         pthread_mutex_unlock(&s->lock);
 }
 
-static void delist(struct stdio *s, struct waiter *w, bool answered)
+static void delist(struct mcp_stdio *s, struct mcp_waiter *w, bool answered)
 {
         pthread_mutex_lock(&s->lock);
         s->deserted = s->deserted || !answered;
-        struct waiter **at = &s->waiters;
+        struct mcp_waiter **at = &s->waiters;
         while (*at != w)
                 at = &(*at)->next;
         *at = w->next;
@@ -541,10 +541,10 @@ static void delist(struct stdio *s, struct waiter *w, bool answered)
 }
 
 /* The next message for this exchange, or NULL with *rc set when none will come. */
-static struct letter *next_letter(struct stdio *s, struct waiter *w, const struct mcp_exchange *x,
-    int *rc, struct steno_error *err)
+static struct mcp_letter *next_letter(struct mcp_stdio *s, struct mcp_waiter *w,
+    const struct mcp_exchange *x, int *rc, struct steno_error *err)
 {
-        struct letter *l = NULL;
+        struct mcp_letter *l = NULL;
 
         pthread_mutex_lock(&s->lock);
         while (!(l = w->first)) {
@@ -575,7 +575,7 @@ static struct letter *next_letter(struct stdio *s, struct waiter *w, const struc
         return l;
 }
 
-static void tell(const struct mcp_exchange *x, const struct letter *l)
+static void tell(const struct mcp_exchange *x, const struct mcp_letter *l)
 {
         struct json j;
 
@@ -588,9 +588,9 @@ static void tell(const struct mcp_exchange *x, const struct letter *l)
 }
 
 static int await_answer(
-    struct stdio *s, struct waiter *w, struct mcp_exchange *x, struct steno_error *err)
+    struct mcp_stdio *s, struct mcp_waiter *w, struct mcp_exchange *x, struct steno_error *err)
 {
-        struct letter *l;
+        struct mcp_letter *l;
         int rc = 0;
 
         while ((l = next_letter(s, w, x, &rc, err))) {
@@ -606,13 +606,14 @@ static int await_answer(
         return rc;
 }
 
-static int stdio_exchange(struct mcp_transport *t, struct mcp_exchange *x, struct steno_error *err)
+static int mcp_stdio_exchange(
+    struct mcp_transport *t, struct mcp_exchange *x, struct steno_error *err)
 {
-        struct stdio *s = (struct stdio *)t;
-        struct waiter w;
+        struct mcp_stdio *s = (struct mcp_stdio *)t;
+        struct mcp_waiter w;
 
         enlist(s, &w, x);
-        int rc = send_line(s, x->body, x->deadline, x->stop, err);
+        int rc = mcp_stdio_send(s, x->body, x->deadline, x->stop, err);
         bool sent = rc == 0;
         /* Also when nothing could be sent: the reason why it died says more than the failed write.
          */
@@ -629,16 +630,16 @@ static int stdio_exchange(struct mcp_transport *t, struct mcp_exchange *x, struc
                 struct buf b;
                 buf_init(&b, 4 * KIB);
                 mcp_message_cancel(&b, x->id, rc == STENO_ETIMEOUT ? "timed out" : "stopped");
-                send_line(s, buf_str(&b), time_monotonic_ms() + TICK_MS, NULL, NULL);
+                mcp_stdio_send(s, buf_str(&b), time_monotonic_ms() + TICK_MS, NULL, NULL);
                 buf_release(&b);
         }
         delist(s, &w, rc == 0 || !sent || w.why.code);
         return rc;
 }
 
-static int stdio_notify(struct mcp_transport *t, struct str body, struct steno_error *err)
+static int mcp_stdio_notify(struct mcp_transport *t, struct str body, struct steno_error *err)
 {
-        return send_line((struct stdio *)t, body, time_monotonic_ms() + 5000, NULL, err);
+        return mcp_stdio_send((struct mcp_stdio *)t, body, time_monotonic_ms() + 5000, NULL, err);
 }
 
 static void stdio_settle(struct mcp_transport *t, const char *version, bool modern)
@@ -650,7 +651,7 @@ static void stdio_settle(struct mcp_transport *t, const char *version, bool mode
 
 static void stdio_close(struct mcp_transport *t)
 {
-        struct stdio *s = (struct stdio *)t;
+        struct mcp_stdio *s = (struct mcp_stdio *)t;
         uint64_t one = 1;
 
         pthread_mutex_lock(&s->write_lock);
@@ -689,11 +690,11 @@ static void stdio_close(struct mcp_transport *t)
 }
 
 static const struct mcp_transport_ops stdio_ops = {
-    stdio_exchange, stdio_notify, stdio_settle, stdio_close};
+    mcp_stdio_exchange, mcp_stdio_notify, stdio_settle, stdio_close};
 
-static struct stdio *stdio_new(const char *name)
+static struct mcp_stdio *stdio_new(const char *name)
 {
-        struct stdio *s = calloc(1, sizeof(*s));
+        struct mcp_stdio *s = calloc(1, sizeof(*s));
 
         if (!s)
                 return NULL;
@@ -713,7 +714,7 @@ static struct stdio *stdio_new(const char *name)
 }
 
 /* Three pipes; ours are the far ends and do not block. */
-static int open_pipes(struct stdio *s, int theirs[3])
+static int open_pipes(struct mcp_stdio *s, int theirs[3])
 {
         int p[2];
 
@@ -730,7 +731,7 @@ static int open_pipes(struct stdio *s, int theirs[3])
 }
 
 /* Signals are for the host's own threads. */
-static bool start_reader(struct stdio *s)
+static bool start_reader(struct mcp_stdio *s)
 {
         sigset_t all, before;
 
@@ -741,13 +742,13 @@ static bool start_reader(struct stdio *s)
         return s->threaded;
 }
 
-static void forget_modes(struct stdio *s)
+static void forget_modes(struct mcp_stdio *s)
 {
         exec_modes_free(s->base.modes);
         s->base.modes = NULL;
 }
 
-static int start(struct stdio *s, const struct mcp_server *server, const struct mcp_host *host,
+static int start(struct mcp_stdio *s, const struct mcp_server *server, const struct mcp_host *host,
     const int theirs[3], struct steno_error *err)
 {
         size_t n = 0;
@@ -787,7 +788,7 @@ static int start(struct stdio *s, const struct mcp_server *server, const struct 
 int mcp_stdio_open(const struct mcp_server *server, const struct mcp_host *host,
     struct mcp_transport **out, struct steno_error *err)
 {
-        struct stdio *s = stdio_new(server->name);
+        struct mcp_stdio *s = stdio_new(server->name);
         int theirs[3] = {-1, -1, -1};
 
         if (!s)
