@@ -1,6 +1,6 @@
 /*
  * mcp_transport.h - how JSON-RPC messages reach an MCP server and come back. Two of them: a child
- * process (mcp_stdio.c) and streamable HTTP (mcp_http.c).
+ * process (mcp_stdio.h) and streamable HTTP (mcp_http.c).
  *
  * Any number of threads may have exchanges going at once. A transport knows ids and whether a
  * message is an answer; what methods mean is for mcp_client.
