@@ -36,15 +36,15 @@
 
 /* ---- the query ---- */
 
-struct term {
+struct api_search_term {
         struct word words[PHRASE_MAX];
         size_t count;
         bool prefix; /* the last word may go on */
         bool without;
 };
 
-struct query {
-        struct term terms[TERMS_MAX];
+struct api_search_query {
+        struct api_search_term terms[TERMS_MAX];
         size_t count;
         struct finder *finders; /* one for each term, or NULL: see find_directly() */
         struct grep_code *expression;
@@ -55,20 +55,20 @@ struct query {
         struct steno_error *err;
 };
 
-static int refuse(struct query *q, const char *why, struct str what)
+static int refuse(struct api_search_query *q, const char *why, struct str what)
 {
         return error_set(
             q->err, STENO_EINVAL, "%s: %.*s", why, (int)(what.n < 100 ? what.n : 100), what.p);
 }
 
-static int add_term(struct query *q, struct str text, bool without, bool prefix)
+static int add_term(struct api_search_query *q, struct str text, bool without, bool prefix)
 {
         struct words w = words_of(text);
         struct word word;
         if (q->count == TERMS_MAX)
                 return refuse(q, "too many words in a query", text);
-        struct term *t = &q->terms[q->count];
-        *t = (struct term){.without = without, .prefix = prefix};
+        struct api_search_term *t = &q->terms[q->count];
+        *t = (struct api_search_term){.without = without, .prefix = prefix};
         while (words_next(&w, &word)) {
                 if (!word.n)
                         return refuse(q, "this is longer than any word that is indexed", text);
@@ -80,7 +80,7 @@ static int add_term(struct query *q, struct str text, bool without, bool prefix)
         return 0;
 }
 
-static int set_time(struct query *q, struct str value, int64_t *to)
+static int set_time(struct api_search_query *q, struct str value, int64_t *to)
 {
         char text[40];
         int64_t ms;
@@ -94,7 +94,7 @@ static int set_time(struct query *q, struct str value, int64_t *to)
         return 0;
 }
 
-static int set_text(struct query *q, struct str value, char **to, const char **ask)
+static int set_text(struct api_search_query *q, struct str value, char **to, const char **ask)
 {
         free(*to);
         *to = strndup(value.p, value.n);
@@ -103,7 +103,7 @@ static int set_text(struct query *q, struct str value, char **to, const char **a
 }
 
 /* 1: it is a filter and was taken; 0: it is none. */
-static int take_filter(struct query *q, struct str token)
+static int take_filter(struct api_search_query *q, struct str token)
 {
         static const struct {
                 const char *name;
@@ -143,7 +143,7 @@ static int take_filter(struct query *q, struct str token)
         return rc ? rc : 1;
 }
 
-static int take_expression(struct query *q, struct str text)
+static int take_expression(struct api_search_query *q, struct str text)
 {
         struct grep_mode mode = {.utf8 = false, .case_sensitive = false};
         if (q->expression)
@@ -152,7 +152,7 @@ static int take_expression(struct query *q, struct str text)
 }
 
 /* The token that begins at *at: up to a space, or to the end of a quote or an expression. */
-static int take_token(struct query *q, struct str s, size_t *at)
+static int take_token(struct api_search_query *q, struct str s, size_t *at)
 {
         size_t i = *at;
         bool without = s.p[i] == '-' && i + 1 < s.n && s.p[i + 1] != ' ';
@@ -189,7 +189,7 @@ static bool is_ascii(const struct word *w)
 
 /* Where every term is one word of ASCII, which is how most people search, none of the text has to
  * be split but what is around a match: nothing else becomes ASCII when it is compared. */
-static int make_finders(struct query *q)
+static int make_finders(struct api_search_query *q)
 {
         for (size_t i = 0; i < q->count; i++)
                 if (q->terms[i].count != 1 || !is_ascii(&q->terms[i].words[0]))
@@ -207,7 +207,7 @@ static int make_finders(struct query *q)
         return 0;
 }
 
-static int parse(struct query *q, struct str text)
+static int api_search_query_parse(struct api_search_query *q, struct str text)
 {
         int rc = 0;
         for (size_t at = 0; rc == 0 && at < text.n;) {
@@ -217,7 +217,7 @@ static int parse(struct query *q, struct str text)
                         rc = take_token(q, text, &at);
         }
         for (size_t i = 0; rc == 0 && i < q->count; i++) {
-                const struct term *t = &q->terms[i];
+                const struct api_search_term *t = &q->terms[i];
                 for (size_t k = 0; !t->without && k < t->count; k++) {
                         if (q->match.n)
                                 buf_puts(&q->match, " AND ");
@@ -243,13 +243,13 @@ static int parse(struct query *q, struct str text)
 
 /* ---- matching ---- */
 
-struct span {
+struct api_search_span {
         size_t from;
         size_t end;
 };
 
-struct matched {
-        struct span spans[MATCHES_MAX];
+struct api_search_matched {
+        struct api_search_span spans[MATCHES_MAX];
         size_t count;
         bool together; /* all on the line of the first */
 };
@@ -261,13 +261,13 @@ static bool same_word(const struct word *have, const struct word *want, bool pre
 }
 
 /* The words of a block, kept so that terms are looked for without splitting it again. */
-struct split {
+struct api_search_split {
         struct word *list;
         size_t count;
         size_t cap;
 };
 
-static int split_text(struct split *s, struct str text)
+static int split_text(struct api_search_split *s, struct str text)
 {
         struct words w = words_of(text);
         struct word word;
@@ -281,7 +281,8 @@ static int split_text(struct split *s, struct str text)
 }
 
 /* Where a term occurs at or behind word `from`; SIZE_MAX: nowhere. */
-static size_t find_term(const struct split *s, const struct term *t, size_t from)
+static size_t find_term(
+    const struct api_search_split *s, const struct api_search_term *t, size_t from)
 {
         for (size_t i = from; i + t->count <= s->count; i++) {
                 size_t k = 0;
@@ -294,24 +295,24 @@ static size_t find_term(const struct split *s, const struct term *t, size_t from
         return SIZE_MAX;
 }
 
-static void add_span(struct matched *m, size_t from, size_t end)
+static void add_span(struct api_search_matched *m, size_t from, size_t end)
 {
         if (m->count < MATCHES_MAX)
-                m->spans[m->count++] = (struct span){from, end};
+                m->spans[m->count++] = (struct api_search_span){from, end};
 }
 
 static int by_place(const void *a, const void *b)
 {
-        const struct span *x = a, *y = b;
+        const struct api_search_span *x = a, *y = b;
         return x->from < y->from ? -1 : x->from > y->from;
 }
 
 /* The first occurrence of term `i` at or behind `from`, as splitting all of the text would find it:
  * a byte of ASCII that is in no word always stands between two. */
 static bool find_directly(
-    const struct query *q, size_t i, struct str text, size_t from, struct word *out)
+    const struct api_search_query *q, size_t i, struct str text, size_t from, struct word *out)
 {
-        const struct term *t = &q->terms[i];
+        const struct api_search_term *t = &q->terms[i];
         for (;;) {
                 size_t at = finder_next(&q->finders[i], text.p, text.n, from, NULL);
                 if (at >= text.n)
@@ -328,7 +329,8 @@ static bool find_directly(
 }
 
 /* 1: it has all terms; 0: it has not. */
-static int match_directly(const struct query *q, struct str text, struct matched *m)
+static int match_directly(
+    const struct api_search_query *q, struct str text, struct api_search_matched *m)
 {
         for (size_t i = 0; i < q->count; i++) {
                 struct word word;
@@ -344,12 +346,13 @@ static int match_directly(const struct query *q, struct str text, struct matched
 }
 
 /* The same for terms of any kind. */
-static int match_split(const struct query *q, struct split *s, struct str text, struct matched *m)
+static int match_split(const struct api_search_query *q, struct api_search_split *s,
+    struct str text, struct api_search_matched *m)
 {
         if (q->count && split_text(s, text))
                 return STENO_ENOMEM;
         for (size_t i = 0; i < q->count; i++) {
-                const struct term *t = &q->terms[i];
+                const struct api_search_term *t = &q->terms[i];
                 size_t at = find_term(s, t, 0);
                 if (t->without ? at != SIZE_MAX : at == SIZE_MAX)
                         return 0;
@@ -362,9 +365,10 @@ static int match_split(const struct query *q, struct split *s, struct str text, 
 }
 
 /* 1: the text has everything that the query asks for; 0: it has not. */
-static int match_text(struct query *q, struct split *s, struct str text, struct matched *m)
+static int api_search_match(struct api_search_query *q, struct api_search_split *s, struct str text,
+    struct api_search_matched *m)
 {
-        *m = (struct matched){.together = true};
+        *m = (struct api_search_matched){.together = true};
         int rc = q->finders ? match_directly(q, text, m) : match_split(q, s, text, m);
         if (rc != 1)
                 return rc;
@@ -394,8 +398,8 @@ struct item {
 
 struct answer {
         struct steno_store *store;
-        struct query *q;
-        struct split split;
+        struct api_search_query *q;
+        struct api_search_split split;
         struct api_search_text text;
         struct api_search_source source; /* the conversation of the last hit */
         struct item *items;
@@ -517,7 +521,7 @@ static void put_tools(struct jsonw *w, const char *tools)
 
 /* Around the first match: within its line where that is short, never in the middle of a character.
  */
-static struct span snippet_of(struct str text, const struct matched *m)
+static struct api_search_span snippet_of(struct str text, const struct api_search_matched *m)
 {
         size_t first = m->count ? m->spans[0].from : 0;
         size_t last = m->count ? m->spans[0].end : 0;
@@ -530,10 +534,10 @@ static struct span snippet_of(struct str text, const struct matched *m)
                 from++;
         while (end > last && end < text.n && ((unsigned char)text.p[end] & 0xC0) == 0x80)
                 end--;
-        return (struct span){from, end};
+        return (struct api_search_span){from, end};
 }
 
-static bool on_one_line(struct str text, const struct matched *m)
+static bool on_one_line(struct str text, const struct api_search_matched *m)
 {
         if (!m->count)
                 return true;
@@ -549,7 +553,7 @@ static bool on_one_line(struct str text, const struct matched *m)
 }
 
 /* How many matches make a hit: one of each term, and of the expression. */
-static size_t needed(const struct query *q)
+static size_t needed(const struct api_search_query *q)
 {
         size_t n = q->expression ? 1 : 0;
         for (size_t i = 0; i < q->count; i++)
@@ -565,17 +569,17 @@ static struct str beginning(struct str line)
 }
 
 /* The line that the block's byte `at` stands in, as far as the block has it. */
-static struct span line_around(struct str text, size_t at)
+static struct api_search_span line_around(struct str text, size_t at)
 {
         const char *nl = memrchr(text.p, '\n', at);
         const char *end = memchr(text.p + at, '\n', text.n - at);
-        return (struct span){
+        return (struct api_search_span){
             nl ? (size_t)(nl - text.p) + 1 : 0, end ? (size_t)(end - text.p) : text.n};
 }
 
 /* Where in the output a line of a block begins: a block may begin in the middle of one. */
-static bool begin_of_line(
-    struct answer *a, const struct search_hit *h, struct span here, uint64_t line, uint64_t *begin)
+static bool begin_of_line(struct answer *a, const struct search_hit *h, struct api_search_span here,
+    uint64_t line, uint64_t *begin)
 {
         *begin = h->at + here.from;
         return here.from || !h->at || api_search_source_line(&a->source, line, begin);
@@ -585,28 +589,28 @@ static bool begin_of_line(
 static void put_place(struct jsonw *w, struct answer *a, const struct search_hit *h,
     struct str text, size_t first, uint64_t line)
 {
-        struct span here = line_around(text, first);
+        struct api_search_span here = line_around(text, first);
         uint64_t begin;
         if (begin_of_line(a, h, here, line, &begin))
                 jsonw_field_u64(w, "column", h->at + first - begin + 1);
         if (here.from) {
-                struct span above = line_around(text, here.from - 1);
+                struct api_search_span above = line_around(text, here.from - 1);
                 if (begin_of_line(a, h, above, line - 1, &begin) && begin == h->at + above.from)
                         jsonw_field_str(w, "before",
                             beginning(str_span(text.p + above.from, above.end - above.from)));
         }
         if (here.end + 1 < text.n) {
-                struct span below = line_around(text, here.end + 1);
+                struct api_search_span below = line_around(text, here.end + 1);
                 jsonw_field_str(
                     w, "after", beginning(str_span(text.p + below.from, below.end - below.from)));
         }
 }
 
-static int put_item(
-    struct answer *a, const struct search_hit *h, const struct looked *l, const struct matched *m)
+static int put_item(struct answer *a, const struct search_hit *h, const struct looked *l,
+    const struct api_search_matched *m)
 {
         struct str text = buf_str(&a->text.text);
-        struct span s = snippet_of(text, m);
+        struct api_search_span s = snippet_of(text, m);
         struct buf b;
         char role[16], tools[sizeof a->text.tools], tool[sizeof a->text.tools];
         size_t first = m->count ? m->spans[0].from : 0;
@@ -665,13 +669,13 @@ static int look_for_more(struct answer *a, const struct search_hit *h)
 {
         struct item *last = &a->items[a->count - 1];
         struct looked l = {.a = a};
-        struct matched m;
+        struct api_search_matched m;
         if (last->more || h->at >= a->last_at ||
             api_search_source_open(&a->source, h->project, h->id))
                 return 0;
         int rc = read_block(a, h, &l);
         if (rc == 1)
-                rc = match_text(a->q, &a->split, buf_str(&a->text.text), &m);
+                rc = api_search_match(a->q, &a->split, buf_str(&a->text.text), &m);
         if (rc == STENO_ENOMEM)
                 return error_nomem(a->err);
         last->more = rc == 1 && (!m.count || h->at + m.spans[0].from < a->last_at);
@@ -682,7 +686,7 @@ static int take_hit(void *ctx, const struct search_hit *h)
 {
         struct answer *a = ctx;
         struct looked l = {.a = a};
-        struct matched m;
+        struct api_search_matched m;
         if (a->count && a->last_seq == h->seq && strcmp(a->last_conv, h->id) == 0 &&
             strcmp(a->last_ref, h->ref) == 0) {
                 a->last_place = h->place;
@@ -701,7 +705,7 @@ static int take_hit(void *ctx, const struct search_hit *h)
                 return 0;
         int rc = read_block(a, h, &l);
         if (rc == 1)
-                rc = match_text(a->q, &a->split, buf_str(&a->text.text), &m);
+                rc = api_search_match(a->q, &a->split, buf_str(&a->text.text), &m);
         if (rc == STENO_ENOMEM)
                 return error_nomem(a->err);
         if (rc != 1)
@@ -741,7 +745,7 @@ static int read_cursor(const char *cursor, bool *outputs, uint64_t *below, struc
 
 static int ask_all(struct answer *a, bool *outputs, uint64_t below)
 {
-        struct query *q = a->q;
+        struct api_search_query *q = a->q;
         int rc = 0;
         *outputs = *outputs || q->only_outputs;
         for (;;) {
@@ -829,14 +833,8 @@ static int write_answer(struct answer *a, bool outputs, uint64_t missing, char *
         return *json ? 0 : error_nomem(a->err);
 }
 
-static void release(struct query *q, struct answer *a)
+static void api_search_query_release(struct api_search_query *q)
 {
-        for (size_t i = 0; i < a->count; i++)
-                free(a->items[i].json);
-        free(a->items);
-        free(a->split.list);
-        buf_release(&a->text.text);
-        api_search_source_release(&a->source);
         buf_release(&q->match);
         grep_pcre2()->free(q->expression);
         free(q->finders);
@@ -846,11 +844,21 @@ static void release(struct query *q, struct answer *a)
         free(q->model);
 }
 
+static void release(struct answer *a)
+{
+        for (size_t i = 0; i < a->count; i++)
+                free(a->items[i].json);
+        free(a->items);
+        free(a->split.list);
+        buf_release(&a->text.text);
+        api_search_source_release(&a->source);
+}
+
 int steno_search(struct steno_store *store, const struct steno_search_options *opt, char **json,
     struct steno_error *err)
 {
         struct steno_error why = {0};
-        struct query q = {.err = &why, .ask = {.after = INT64_MIN, .before = INT64_MIN}};
+        struct api_search_query q = {.err = &why, .ask = {.after = INT64_MIN, .before = INT64_MIN}};
         struct answer a = {.store = store, .q = &q, .source.store = store, .err = &why};
         uint64_t below = UINT64_MAX, missing = __atomic_load_n(&store->unindexed, __ATOMIC_RELAXED);
         bool outputs = false;
@@ -868,7 +876,7 @@ int steno_search(struct steno_store *store, const struct steno_search_options *o
         buf_init(&q.match, 0);
         buf_init(&a.text.text, 0);
         a.items = calloc(a.limit, sizeof *a.items);
-        rc = a.items ? parse(&q, str_of(text ? text : "")) : error_nomem(&why);
+        rc = a.items ? api_search_query_parse(&q, str_of(text ? text : "")) : error_nomem(&why);
         if (rc == 0 && project && q.project && strcmp(project, q.project) != 0)
                 rc = error_set(&why, STENO_EINVAL, "project: names another project than this one");
         if (rc == 0 && conversation && q.conversation && strcmp(conversation, q.conversation) != 0)
@@ -891,7 +899,8 @@ int steno_search(struct steno_store *store, const struct steno_search_options *o
                 rc = ask_in_part(&a);
         if (rc == 0)
                 rc = write_answer(&a, outputs, missing, json);
-        release(&q, &a);
+        release(&a);
+        api_search_query_release(&q);
         if (rc && err)
                 *err = why;
         return rc;
