@@ -108,7 +108,8 @@ static size_t count_parts(const struct json *j, json_ref list)
         return n;
 }
 
-size_t format_parts(const struct json *j, json_ref msg)
+/* How many parts a message has, calls and those inside of results included. */
+static size_t parts_of(const struct json *j, json_ref msg)
 {
         size_t parts = 0;
         if (json_type(j, msg) != JSON_OBJECT)
@@ -119,26 +120,35 @@ size_t format_parts(const struct json *j, json_ref msg)
         return parts;
 }
 
-int format_charge(struct format_charge *c, const struct json *j, json_ref msg)
+static int charge(struct format_charge *c, size_t parts, size_t bytes)
 {
-        c->parts += format_parts(j, msg);
-        c->bytes += json_raw(j, msg).n;
+        c->parts += parts;
+        c->bytes += bytes;
         return c->parts > VIEW_PARTS_FREE &&
                        c->parts - VIEW_PARTS_FREE > c->bytes * VIEW_PARTS_SHARE / VIEW_PART_BYTES
                    ? STENO_ELIMIT
                    : 0;
 }
 
-int format_measure(const struct json *j, json_ref msg, struct steno_error *err)
+int format_charge(struct format_charge *c, const struct json *j, json_ref msg)
+{
+        return charge(c, parts_of(j, msg), json_raw(j, msg).n);
+}
+
+static int measure(const struct json *j, json_ref msg, size_t parts, struct steno_error *err)
 {
         size_t values = msg < j->count ? j->nodes[msg].next - msg : 0;
         if (values > MESSAGE_VALUES_MAX)
                 return error_set(err, STENO_ELIMIT, "%zu JSON values; a message has at most %d",
                     values, MESSAGE_VALUES_MAX);
-        size_t parts = format_parts(j, msg);
         return parts > PARTS_MAX ? error_set(err, STENO_ELIMIT,
                                        "%zu parts; a message has at most %d", parts, PARTS_MAX)
                                  : 0;
+}
+
+int format_measure(const struct json *j, json_ref msg, struct steno_error *err)
+{
+        return measure(j, msg, parts_of(j, msg), err);
 }
 
 /* A run's reply has the shape of its provider; the members that Steno adds to it stand beside. */
@@ -178,18 +188,15 @@ static int check_and_read(const struct format *f, const struct json *j, json_ref
         return f->read(j, msg, arena, out) ? error_nomem(err) : 0;
 }
 
-int format_read_message(const struct format *f, const struct json *j, json_ref msg, uint64_t seq,
+static int read_measured(const struct format *f, const struct json *j, json_ref msg, uint64_t seq,
     struct arena *arena, struct message *out, struct steno_error *err)
 {
-        int rc = format_measure(j, msg, err);
-        if (rc)
-                return rc;
         struct spelling s;
         if (spelling_of(j, msg, arena, &s))
                 return error_nomem(err);
         *out = (struct message){.origin = f, .seq = seq, .raw = json_raw(s.j, s.msg)};
-        rc = f->check_and_read ? f->check_and_read(s.j, s.msg, arena, out, err)
-                               : check_and_read(f, s.j, s.msg, arena, out, err);
+        int rc = f->check_and_read ? f->check_and_read(s.j, s.msg, arena, out, err)
+                                   : check_and_read(f, s.j, s.msg, arena, out, err);
         if (rc)
                 return rc;
         spelling_restore(&s, out);
@@ -197,6 +204,13 @@ int format_read_message(const struct format *f, const struct json *j, json_ref m
         for (struct extra *x = out->extras; x; x = x->next)
                 x->idle = x->idle || str_is(x->key, "\"entry\"");
         return 0;
+}
+
+int format_read_message(const struct format *f, const struct json *j, json_ref msg, uint64_t seq,
+    struct arena *arena, struct message *out, struct steno_error *err)
+{
+        int rc = format_measure(j, msg, err);
+        return rc ? rc : read_measured(f, j, msg, seq, arena, out, err);
 }
 
 int format_read_history(const struct format *f, const struct json *j, json_ref list,
@@ -207,15 +221,18 @@ int format_read_history(const struct format *f, const struct json *j, json_ref l
         struct history h = {.list = arena_alloc(arena, (count + 1) * sizeof *h.list)};
         if (!h.list)
                 return error_nomem(err);
-        struct format_charge charge = {0};
+        struct format_charge sum = {0};
         json_ref e = many ? json_child(j, list) : list;
         for (; e != JSON_NONE; e = many ? json_next(j, list, e) : JSON_NONE) {
-                if (format_charge(&charge, j, e))
+                size_t parts = parts_of(j, e);
+                if (charge(&sum, parts, json_raw(j, e).n))
                         return error_set(err, STENO_ELIMIT,
                             "the first %zu messages have %zu parts in %zu bytes, which is too much "
                             "to hold at once; take fewer messages at a time",
-                            h.count + 1, charge.parts, charge.bytes);
-                int rc = format_read_message(f, j, e, h.count + 1, arena, &h.list[h.count], err);
+                            h.count + 1, sum.parts, sum.bytes);
+                int rc = measure(j, e, parts, err);
+                if (rc == 0)
+                        rc = read_measured(f, j, e, h.count + 1, arena, &h.list[h.count], err);
                 if (rc)
                         return error_prefix(err, rc, "message %zu", h.count + 1);
                 h.count++;

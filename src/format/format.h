@@ -159,8 +159,6 @@ int format_unknown(const char *name, struct steno_error *err);
 int format_read_history(const struct format *f, const struct json *j, json_ref list,
     struct arena *arena, struct history *out, struct steno_error *err);
 
-/* How many parts a message has, calls and those inside of results included. */
-size_t format_parts(const struct json *j, json_ref msg);
 /* The memory that messages held at the same time need, estimated from their parts (limits.h). */
 struct format_charge {
         size_t parts;
