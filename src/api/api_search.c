@@ -305,6 +305,19 @@ static int put_item(struct answer *a, const struct search_hit *h, const struct l
         return 0;
 }
 
+/* Reads the block of a hit and matches it. 1: it has what the query asks for; 0: it has not, or
+ * cannot be read any more. */
+static int match_block(
+    struct answer *a, const struct search_hit *h, struct looked *l, struct api_search_matched *m)
+{
+        if (api_search_source_open(&a->source, h->project, h->id))
+                return 0;
+        int rc = read_block(a, h, l);
+        if (rc == 1)
+                rc = api_search_match(a->q, &a->split, buf_str(&a->text.text), m);
+        return rc == STENO_ENOMEM ? error_nomem(a->err) : rc;
+}
+
 /* A further block of what the last hit is about. Blocks overlap, so that only a match before that
  * block is another one. */
 static int look_for_more(struct answer *a, const struct search_hit *h)
@@ -312,14 +325,9 @@ static int look_for_more(struct answer *a, const struct search_hit *h)
         struct item *last = &a->items[a->count - 1];
         struct looked l = {.a = a};
         struct api_search_matched m;
-        if (last->more || h->at >= a->last_at ||
-            api_search_source_open(&a->source, h->project, h->id))
+        if (last->more || h->at >= a->last_at)
                 return 0;
-        int rc = read_block(a, h, &l);
-        if (rc == 1)
-                rc = api_search_match(a->q, &a->split, buf_str(&a->text.text), &m);
-        if (rc == STENO_ENOMEM)
-                return error_nomem(a->err);
+        int rc = match_block(a, h, &l, &m);
         last->more = rc == 1 && (!m.count || h->at + m.spans[0].from < a->last_at);
         return rc < 0 ? rc : 0;
 }
@@ -343,13 +351,7 @@ static int take_hit(void *ctx, const struct search_hit *h)
                 return 1;
         }
         a->last_place = h->place;
-        if (api_search_source_open(&a->source, h->project, h->id))
-                return 0;
-        int rc = read_block(a, h, &l);
-        if (rc == 1)
-                rc = api_search_match(a->q, &a->split, buf_str(&a->text.text), &m);
-        if (rc == STENO_ENOMEM)
-                return error_nomem(a->err);
+        int rc = match_block(a, h, &l, &m);
         if (rc != 1)
                 return rc < 0 ? rc : 0;
         a->last_seq = h->seq;
