@@ -3,12 +3,11 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/port_owner.h"
+#include "http/address.h"
 #include "http/http_limits.h"
 #include "http/listen.h"
 
@@ -32,11 +31,7 @@ int listen_on(const struct sockaddr *address)
 
 int listen_port(int fd)
 {
-        union {
-                struct sockaddr any;
-                struct sockaddr_in v4;
-                struct sockaddr_in6 v6;
-        } a = {.any.sa_family = AF_UNSPEC};
+        union address a = {.any.sa_family = AF_UNSPEC};
         socklen_t n = sizeof a;
         if (getsockname(fd, &a.any, &n) != 0)
                 return 0;

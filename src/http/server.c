@@ -4,12 +4,9 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <malloc.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -18,6 +15,7 @@
 #include "base/wait.h"
 #include "gateway/gateway.h"
 #include "otel/otel.h"
+#include "http/address.h"
 #include "http/buckets.h"
 #include "http/connections.h"
 #include "http/runner.h"
@@ -35,12 +33,6 @@
 #include "http/watches.h"
 
 /* ---- where to listen ---- */
-
-union address {
-        struct sockaddr any;
-        struct sockaddr_in v4;
-        struct sockaddr_in6 v6;
-};
 
 static int parse_listen(
     struct server *s, const char *listen, union address *a, struct steno_error *err)

@@ -1,14 +1,13 @@
 /* unread.c - see unread.h */
 #include "http/unread.h"
 
-#include <netinet/in.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "base/env.h"
 #include "base/hash.h"
+#include "http/address.h"
 #include "http/http_limits.h"
 
 /* Answers of one kind of clients, the oldest first, and what each client has of them. Clients whose
@@ -52,11 +51,7 @@ static unsigned share_of(const void *name, size_t n)
 /* Of an IPv6 address the half that a provider gives to one client. */
 static unsigned address_of(int fd)
 {
-        union {
-                struct sockaddr any;
-                struct sockaddr_in v4;
-                struct sockaddr_in6 v6;
-        } a = {.any.sa_family = AF_UNSPEC};
+        union address a = {.any.sa_family = AF_UNSPEC};
         socklen_t n = sizeof a;
         if (getpeername(fd, &a.any, &n) != 0)
                 return 0;
