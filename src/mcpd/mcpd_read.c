@@ -34,7 +34,7 @@ static int take_number(const struct json *args, const char *name, uint64_t fallb
                 *out = fallback;
                 return 0;
         }
-        if (!json_double(args, v, &d) || d < 0 || d > 9e15)
+        if (!json_double(args, v, &d) || d < 0 || d > 9e15 || d != (double)(uint64_t)d)
                 return error_set(err, STENO_EPROTO, "%s must be a whole number, 0 or more", name);
         *out = d > (double)max ? max : (uint64_t)d;
         return 0;
