@@ -258,8 +258,10 @@ int context_call(const struct context_shelf *shelf, const char *name, struct str
         buf_init(&words, 64 * KIB);
         json_init(&j);
         *is_error = true;
-        if (args.n && json_parse(&j, args.p, args.n, NULL, &why)) {
-                buf_printf(&words, "context_%s: the arguments are not JSON: %s", t->name, why.msg);
+        int unread = args.n ? json_parse(&j, args.p, args.n, NULL, &why) : 0;
+        if (unread) {
+                buf_printf(&words, "context_%s: the arguments %s: %s", t->name,
+                    unread == STENO_ELIMIT ? "cannot be read" : "are not JSON", why.msg);
         } else if (args.n && json_type(&j, 0) != JSON_OBJECT) {
                 buf_printf(&words, "context_%s: the arguments must be an object", t->name);
         } else if (!args.n || !name_unknown(t, &j, &words)) {

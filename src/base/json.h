@@ -76,6 +76,11 @@ void json_release(struct json *j);
 int json_parse(
     struct json *j, const char *text, size_t n, struct json_fault *fault, struct steno_error *err);
 
+/* The same, with words for whoever sent the text: "NAME is not JSON: ...", or "NAME cannot be read:
+ * ..." where it may be JSON, and goes beyond our limits. */
+int json_parse_named(
+    struct json *j, const char *text, size_t n, const char *name, struct steno_error *err);
+
 /* Is it one JSON document? Builds no tape, allocates nothing. */
 bool json_valid(const char *text, size_t n, struct json_fault *fault);
 

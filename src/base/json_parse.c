@@ -462,6 +462,16 @@ int json_parse(
             (size_t)(w.at - w.text), w.what);
 }
 
+int json_parse_named(
+    struct json *j, const char *text, size_t n, const char *name, struct steno_error *err)
+{
+        int rc = json_parse(j, text, n, NULL, err);
+        if (rc == 0 || rc == STENO_ENOMEM)
+                return rc;
+        return error_prefix(
+            err, rc, rc == STENO_ELIMIT ? "%s cannot be read" : "%s is not JSON", name);
+}
+
 bool json_valid(const char *text, size_t n, struct json_fault *fault)
 {
         struct walk w = walk_over(text, n, NULL);

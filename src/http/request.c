@@ -227,17 +227,21 @@ bool request_keeps(struct request *r, const struct json *j, const struct body_ru
         return true;
 }
 
-bool request_json(struct request *r, struct json *j, const struct body_rule *rules)
+bool request_parse(struct request *r, struct json *j, struct str text, const char *name)
 {
         struct steno_error err = {0};
+        int rc = json_parse_named(j, text.p, text.n, name, &err);
+        if (rc)
+                request_error(r, rc == STENO_ENOMEM ? 500 : 400, "bad_json", "%s", err.msg);
+        return rc == 0;
+}
+
+bool request_json(struct request *r, struct json *j, const struct body_rule *rules)
+{
         if (r->body.n == 0)
                 buf_puts(&r->body, "{}");
-        int rc = json_parse(j, r->body.p, r->body.n, NULL, &err);
-        if (rc == 0)
-                return !rules || request_keeps(r, j, rules);
-        request_error(
-            r, rc == STENO_ENOMEM ? 500 : 400, "bad_json", "the body is not JSON: %s", err.msg);
-        return false;
+        return request_parse(r, j, buf_str(&r->body), "the body") &&
+               (!rules || request_keeps(r, j, rules));
 }
 
 const char *request_member(struct request *r, const struct json *j, json_ref obj, const char *key)

@@ -132,7 +132,11 @@ struct body_rule {
  * follow them; NULL: the handler checks the whole body itself. False: a 400 was answered.
  */
 bool request_json(struct request *r, struct json *j, const struct body_rule *rules);
-/* The same for a document that has been parsed, such as a part of a form. */
+/* Parses JSON that came in another way; `name` is what the answer calls it. False: a 400 was
+ * answered. */
+bool request_parse(struct request *r, struct json *j, struct str text, const char *name);
+/* The members of a document that has been parsed, such as a part of a form, held against the
+ * rules. */
 bool request_keeps(struct request *r, const struct json *j, const struct body_rule *rules);
 /* Can this string be a C string without a loss? */
 bool request_is_name(const struct json *j, json_ref v);

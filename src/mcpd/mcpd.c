@@ -193,7 +193,7 @@ static void take_parts(struct mcpd_message *m)
 int mcpd_take(struct mcpd_message *m, const char *text, size_t n,
     const struct mcpd_headers *headers, const char *legacy, struct steno_error *err)
 {
-        struct json_fault fault = {0};
+        struct steno_error why = {0};
         memset(m, 0, sizeof *m);
         m->id = m->params = JSON_NONE;
         json_init(&m->j);
@@ -207,14 +207,11 @@ int mcpd_take(struct mcpd_message *m, const char *text, size_t n,
                 refuse(m, MCPD_INVALID, "the message is too large");
                 return 0;
         }
-        int rc = json_parse(&m->j, m->text, n, &fault, err);
+        int rc = json_parse_named(&m->j, m->text, n, "the message", &why);
         if (rc == STENO_ENOMEM)
-                return rc;
+                return error_nomem(err);
         if (rc) {
-                snprintf(m->why, sizeof m->why,
-                    rc == STENO_ELIMIT ? "the message cannot be read: byte %zu: %s"
-                                       : "the message is not JSON: byte %zu: %s",
-                    fault.offset, fault.what ? fault.what : "?");
+                snprintf(m->why, sizeof m->why, "%.190s", why.msg);
                 m->kind = MCPD_REFUSED;
                 m->code = MCPD_PARSE;
                 return 0;

@@ -224,9 +224,9 @@ static bool read_payload(struct request *r, struct form *form, struct json *j)
         if (!form)
                 return request_json(r, j, RULES);
         const struct form_part *payload = form_read(form, r) ? form_find(form, "payload") : NULL;
-        if (payload && json_parse(j, payload->body.p, payload->body.n, NULL, NULL) == 0)
-                return request_keeps(r, j, RULES);
-        request_error(r, 400, "bad_request", "payload is missing or not JSON");
+        if (payload)
+                return request_parse(r, j, payload->body, "payload") && request_keeps(r, j, RULES);
+        request_error(r, 400, "bad_request", "payload is missing");
         return false;
 }
 

@@ -402,9 +402,7 @@ void acontext_session_list(struct request *r)
                 return;
         json_init(&filter);
         q.filter = wanted && *wanted ? &filter : NULL;
-        if (q.filter && json_parse(&filter, wanted, strlen(wanted), NULL, NULL))
-                request_error(r, 400, "bad_request", "filter_by_configs is not JSON");
-        else
+        if (!q.filter || request_parse(r, &filter, str_of(wanted), "filter_by_configs"))
                 list_sessions(r, &q);
         json_release(&filter);
 }

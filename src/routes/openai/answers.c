@@ -193,13 +193,13 @@ static bool prepare_chat(struct answer *a)
 static bool prepare(struct answer *a)
 {
         struct request *r = a->r;
-        struct steno_error err = {0};
         if (!r->server->gateway) {
                 request_error(r, 503, "no_gateway", "this server has no gateway");
                 return false;
         }
-        if (json_parse(&a->body, a->text.p, a->text.n, NULL, &err) ||
-            json_type(&a->body, 0) != JSON_OBJECT) {
+        if (!request_parse(r, &a->body, buf_str(&a->text), "the body"))
+                return false;
+        if (json_type(&a->body, 0) != JSON_OBJECT) {
                 request_error(r, 400, "invalid_json", "the body must be a JSON object");
                 return false;
         }
