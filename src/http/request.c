@@ -500,6 +500,16 @@ int request_conv_create(struct request *r, const char *id, const char *meta,
         return rc;
 }
 
+/* Answers for a conversation that could not be had. */
+static void refuse_conv(struct request *r, int rc, const struct steno_error *err)
+{
+        if (rc == STENO_ENOTFOUND || rc == STENO_EINVAL)
+                request_error(r, 404, "not_found",
+                    r->errors == ERRORS_ACONTEXT ? "session not found" : "no such conversation");
+        else
+                request_failed(r, rc, err);
+}
+
 struct steno_conv *request_conv(struct request *r, const char *id)
 {
         struct steno_error err = {0};
@@ -510,10 +520,15 @@ struct steno_conv *request_conv(struct request *r, const char *id)
             reach ? steno_conv_open(r->store, r->who.project, id, &conv, &err) : STENO_ENOTFOUND;
         if (rc == 0)
                 return conv;
-        if (rc == STENO_ENOTFOUND || rc == STENO_EINVAL)
-                request_error(r, 404, "not_found",
-                    r->errors == ERRORS_ACONTEXT ? "session not found" : "no such conversation");
-        else
-                request_failed(r, rc, &err);
+        refuse_conv(r, rc, &err);
         return NULL;
+}
+
+bool request_conv_remove(struct request *r, const char *id)
+{
+        struct steno_error err = {0};
+        int rc = steno_remove(r->store, r->who.project, id, NULL, &err);
+        if (rc)
+                refuse_conv(r, rc, &err);
+        return rc == 0;
 }

@@ -175,5 +175,7 @@ int request_conv_create(struct request *r, const char *id, const char *meta,
 
 /* Opens the conversation named by a parameter in the caller's project, or answers 404. */
 struct steno_conv *request_conv(struct request *r, const char *id);
+/* Moves it to the trash. False: there is none, or it cannot be moved; that was answered. */
+bool request_conv_remove(struct request *r, const char *id);
 
 #endif

@@ -121,18 +121,12 @@ void acontext_session_create(struct request *r)
 
 void acontext_session_delete(struct request *r)
 {
-        struct steno_error err = {0};
         struct jsonw w;
-        int rc = steno_remove(r->store, r->who.project, r->params[0].p, NULL, &err);
-        if (rc == STENO_ENOTFOUND || rc == STENO_EINVAL) {
-                request_error(r, 404, "not_found", "session not found");
-        } else if (rc) {
-                request_failed(r, rc, &err);
-        } else {
-                acontext_begin(r, &w);
-                jsonw_raw(&w, STR("{}"));
-                acontext_end(r, &w, 200);
-        }
+        if (!request_conv_remove(r, r->params[0].p))
+                return;
+        acontext_begin(r, &w);
+        jsonw_raw(&w, STR("{}"));
+        acontext_end(r, &w, 200);
 }
 
 /* ---- configs ---- */

@@ -279,21 +279,15 @@ void conversations_update(struct request *r)
 
 void conversations_delete(struct request *r)
 {
-        struct steno_error err = {0};
-        int rc = steno_remove(r->store, r->who.project, r->params[0].p, NULL, &err);
-        if (rc == STENO_ENOTFOUND || rc == STENO_EINVAL) {
-                request_error(r, 404, "not_found", "no such conversation");
-        } else if (rc) {
-                request_failed(r, rc, &err);
-        } else {
-                struct jsonw w = jsonw_to(&r->reply);
-                jsonw_object(&w);
-                jsonw_field_str(&w, "id", r->params[0]);
-                jsonw_field_cstr(&w, "object", "conversation.deleted");
-                jsonw_field_bool(&w, "deleted", true);
-                jsonw_object_end(&w);
-                request_reply_json(r, 200);
-        }
+        if (!request_conv_remove(r, r->params[0].p))
+                return;
+        struct jsonw w = jsonw_to(&r->reply);
+        jsonw_object(&w);
+        jsonw_field_str(&w, "id", r->params[0]);
+        jsonw_field_cstr(&w, "object", "conversation.deleted");
+        jsonw_field_bool(&w, "deleted", true);
+        jsonw_object_end(&w);
+        request_reply_json(r, 200);
 }
 
 /* ---- lists ---- */

@@ -277,16 +277,10 @@ void own_session_patch(struct request *r)
 
 void own_session_delete(struct request *r)
 {
-        struct steno_error err = {0};
-        int rc = steno_remove(r->store, r->who.project, r->params[0].p, NULL, &err);
-        if (rc == STENO_ENOTFOUND || rc == STENO_EINVAL) {
-                request_error(r, 404, "not_found", "no such conversation");
-        } else if (rc) {
-                request_failed(r, rc, &err);
-        } else {
-                buf_puts(&r->reply, "{\"deleted\":true}");
-                request_reply_json(r, 200);
-        }
+        if (!request_conv_remove(r, r->params[0].p))
+                return;
+        buf_puts(&r->reply, "{\"deleted\":true}");
+        request_reply_json(r, 200);
 }
 
 void own_session_restore(struct request *r)
