@@ -34,23 +34,12 @@ void backup_tell_of(struct backup_copying *c, uint64_t seq, const char *fmt, ...
 }
 #define backup_tell(c, ...) backup_tell_of(c, 0, __VA_ARGS__)
 
-/* Copies a file that is replaced as a whole, where the copy has other bytes. */
 static int copy_small(struct backup_copying *c, const char *name, size_t max)
 {
-        char *text = NULL, *there = NULL;
-        size_t n = 0, there_n = 0;
-        int sys = fs_slurp(c->fs, c->conv->dir, name, max, &text, &n);
-        if (sys == -ENOENT)
-                return 0;
-        bool same = sys == 0 && fs_slurp(c->fs, c->to, name, max, &there, &there_n) == 0 &&
-                    n == there_n && memcmp(text, there, n) == 0;
-        if (sys == 0 && !same) {
-                sys = fs_replace(c->fs, c->to, name, text, n);
-                c->copied += n;
-        }
-        free(text);
-        free(there);
-        return sys ? backup_failed(c, sys, name) : 0;
+        uint64_t copied;
+        int sys = backup_small(c->fs, c->conv->dir, c->to, name, max, &copied);
+        c->copied += copied;
+        return sys < 0 ? backup_failed(c, sys, name) : 0;
 }
 
 /* ---- all of it ---- */

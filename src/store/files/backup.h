@@ -60,4 +60,17 @@ int backup_conv(struct files_conv *conv, const struct backup_request *asked,
  * what it has. */
 bool backup_is_unchanged(const struct fs *fs, const char *stamp, int to, uint64_t *records);
 
+/* ---- what conversations and the store's own files have in common (backup_item.c) ---- */
+
+#define BACKUP_WORDS 400
+
+/* Is there something at `path` that is neither a file nor, with `folder`, a folder? Then `what`
+ * says it. It stops nobody, and is not copied. */
+bool backup_is_strange(
+    const struct fs *fs, int dir, const char *path, bool folder, char what[BACKUP_WORDS]);
+/* Copies a file that is replaced as a whole where the copy has other bytes; *copied says how many.
+ * 0; 1: there is none; or a negative errno. */
+int backup_small(
+    const struct fs *fs, int from, int to, const char *name, size_t max, uint64_t *copied);
+
 #endif

@@ -33,18 +33,13 @@ static int drop_folder(struct backup_copying *c, const char *path)
         return sys && sys != -ENOENT ? backup_failed(c, sys, path) : 0;
 }
 
-/* Tells of what is neither a file nor a folder where one should be. It stops nobody. */
 static bool is_strange(struct backup_copying *c, const char *path, bool folder)
 {
-        struct stat st;
-        if (c->fs->stat(c->fs, c->conv->dir, path, &st) ||
-            (folder ? S_ISDIR(st.st_mode) : S_ISREG(st.st_mode)))
-                return false;
-        if (S_ISLNK(st.st_mode))
-                backup_tell(c, "%s is a symbolic link, which is not followed", path);
-        else
-                backup_tell(c, "%s is not a %s", path, folder ? "folder" : "file");
-        return true;
+        char what[BACKUP_WORDS];
+        bool strange = backup_is_strange(c->fs, c->conv->dir, path, folder, what);
+        if (strange)
+                backup_tell(c, "%s", what);
+        return strange;
 }
 
 static int open_both(struct backup_copying *c, const char *path, struct folder *f)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -205,4 +206,39 @@ int backup_bring(struct backup_copying *c, struct backup_item *it, bool *whole)
         else
                 c->copied = before;
         return rc;
+}
+
+/* ---- what is copied without being an item ---- */
+
+bool backup_is_strange(
+    const struct fs *fs, int dir, const char *path, bool folder, char what[BACKUP_WORDS])
+{
+        struct stat st;
+        if (fs->stat(fs, dir, path, &st) || (folder ? S_ISDIR(st.st_mode) : S_ISREG(st.st_mode)))
+                return false;
+        if (S_ISLNK(st.st_mode))
+                snprintf(what, BACKUP_WORDS, "%s is a symbolic link, which is not followed", path);
+        else
+                snprintf(what, BACKUP_WORDS, "%s is not a %s", path, folder ? "folder" : "file");
+        return true;
+}
+
+int backup_small(
+    const struct fs *fs, int from, int to, const char *name, size_t max, uint64_t *copied)
+{
+        char *text = NULL, *there = NULL;
+        size_t n = 0, there_n = 0;
+        *copied = 0;
+        int sys = fs_slurp(fs, from, name, max, &text, &n);
+        if (sys == -ENOENT)
+                return 1;
+        bool same = sys == 0 && fs_slurp(fs, to, name, max, &there, &there_n) == 0 &&
+                    n == there_n && memcmp(text, there, n) == 0;
+        if (sys == 0 && !same) {
+                sys = fs_replace(fs, to, name, text, n);
+                *copied = n;
+        }
+        free(text);
+        free(there);
+        return sys;
 }

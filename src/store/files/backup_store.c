@@ -55,38 +55,23 @@ void backup_store_finding(struct backup_store_work *b, const struct check_findin
                 put_finding(b, f);
 }
 
-/* Notes what is neither a file nor a folder where one should be. It stops nobody. */
 static bool is_strange(struct backup_store_work *b, const char *path, bool folder)
 {
-        struct stat st;
-        char what[100];
-        if (b->fs->stat(b->fs, b->store->root, path, &st) ||
-            (folder ? S_ISDIR(st.st_mode) : S_ISREG(st.st_mode)))
-                return false;
-        if (S_ISLNK(st.st_mode))
-                snprintf(what, sizeof what, "%s is a symbolic link, which is not followed", path);
-        else
-                snprintf(what, sizeof what, "%s is not a %s", path, folder ? "folder" : "file");
-        backup_store_finding(b, &(struct check_finding){.what = what});
-        return true;
+        char what[BACKUP_WORDS];
+        bool strange = backup_is_strange(b->fs, b->store->root, path, folder, what);
+        if (strange)
+                backup_store_finding(b, &(struct check_finding){.what = what});
+        return strange;
 }
 
 /* ---- files that are replaced as a whole ---- */
 
-/* Copies one where the backup has other bytes; one that is gone goes there too. */
 int backup_store_small(struct backup_store_work *b, int from, int to, const char *name, size_t max)
 {
-        char *text = NULL, *there = NULL;
-        size_t n = 0, there_n = 0;
-        int sys = fs_slurp(b->fs, from, name, max, &text, &n);
-        bool same = sys == 0 && fs_slurp(b->fs, to, name, max, &there, &there_n) == 0 &&
-                    n == there_n && memcmp(text, there, n) == 0;
-        if (sys == 0 && !same)
-                sys = fs_replace(b->fs, to, name, text, n);
-        else if (sys == -ENOENT)
+        uint64_t copied;
+        int sys = backup_small(b->fs, from, to, name, max, &copied);
+        if (sys == 1)
                 sys = b->fs->unlink(b->fs, to, name, 0);
-        free(text);
-        free(there);
         return sys && sys != -ENOENT ? backup_store_failed(b, sys, name) : 0;
 }
 
