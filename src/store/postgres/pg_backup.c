@@ -168,17 +168,19 @@ static int find(struct source *s, struct str project, struct str id,
         "(SELECT concat_ws(':', e.seq, e.at) FROM event e WHERE e.project = $1 AND e.uid = $2"     \
         " AND e.name = run.name ORDER BY e.seq DESC LIMIT 1)"
 
+#define CONV ROWS("conv", "uid", "md5(meta), title, deleted_at")
+#define TAILS ROWS("tail", "uid", "last_seq, bytes, last_amend, updated, generation")
+#define SEALS ROWS("seal", "uid", "md5(notes), last_seq, generation")
+#define PARTS ROWS("part", "name", "uses")
+#define OUTPUTS ROWS("artifact", "ref", "state, size, sha256, deleted_at")
+#define RUNS ROWS("run", "name", "at, seq, epoch, " LAST_EVENT)
+
 static int take_stamp(struct pg_conv *c, char out[SHA256_HEX], struct steno_error *err)
 {
         struct pg_query q;
         PGresult *r;
-        pg_query_init(&q, "SELECT concat_ws('/', $2::text, " ROWS("conv", "uid",
-                              "md5(meta), title, deleted_at") ", " ROWS("tail", "uid",
-                              "last_seq, bytes, last_amend, updated, generation") ", " ROWS("seal",
-                              "uid", "md5(notes), last_seq, generation") ", " ROWS("part", "name",
-                              "uses") ", " ROWS("artifact", "ref",
-                              "state, size, sha256, deleted_at") ", " ROWS("run", "name",
-                              "at, seq, epoch, " LAST_EVENT) ", " LAST_RECORD ")");
+        pg_query_init(&q, "SELECT concat_ws('/', $2::text, " CONV ", " TAILS ", " SEALS ", " PARTS
+                          ", " OUTPUTS ", " RUNS ", " LAST_RECORD ")");
         pg_key(&q, c);
         int rc = pg_run(c->store, &q, &r, err);
         if (rc)
