@@ -16,6 +16,7 @@
 #include "http/server_core.h"
 #include "http/walk.h"
 #include "routes/own/own_digest.h"
+#include "routes/own/own_shells.h"
 
 #define ROWS_MAX 1000
 #define BEHIND_MAX 4000 /* records behind a page that are read for results */
@@ -102,16 +103,12 @@ static int take_message(void *ctx, const struct walk_message *m)
         return 0;
 }
 
-/* Does a tool of this name run commands? Other tools may call an argument "command" and mean
- * anything. The page has the same list (ui/src/shells.ts). */
+/* Does a tool of this name run commands? */
 static bool runs_commands(struct str name)
 {
-        static const char *const SHELLS[] = {"execute_command", "bash", "shell", "sh", "exec",
-            "exec_command", "shell_command", "run_command", "run_shell_command", "run_terminal_cmd",
-            "local_shell", "terminal"};
-        for (size_t i = 0; i < sizeof SHELLS / sizeof *SHELLS; i++) {
-                size_t n = strlen(SHELLS[i]), before = name.n - n;
-                if (name.n >= n && strncasecmp(name.p + before, SHELLS[i], n) == 0 &&
+        for (size_t i = 0; i < sizeof OWN_SHELLS / sizeof *OWN_SHELLS; i++) {
+                size_t n = strlen(OWN_SHELLS[i]), before = name.n - n;
+                if (name.n >= n && strncasecmp(name.p + before, OWN_SHELLS[i], n) == 0 &&
                     (!before || memchr("._/-", name.p[before - 1], 4)))
                         return true;
         }
