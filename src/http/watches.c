@@ -224,15 +224,17 @@ int watches_check(const struct json *j, json_ref topics, struct steno_error *err
 
 /* ---- looking at one topic ---- */
 
-struct looking {
-        struct watch *w;
+struct topic_look {
         struct topic *t;
-        bool moved;
+        struct server *server;
+        const char *project;
+        struct stream *stream;
+        bool moved; /* something was sent */
 };
 
-static void tell(struct looking *l, struct str data)
+static void tell(struct topic_look *l, struct str data)
 {
-        if (!stream_event(l->w->stream, NULL, l->t->name, data.p, data.n))
+        if (!stream_event(l->stream, NULL, l->t->name, data.p, data.n))
                 l->t->over = true;
         l->t->once = true;
         l->t->moved_ms = http_now_ms();
@@ -240,14 +242,14 @@ static void tell(struct looking *l, struct str data)
 }
 
 /* The last that is said about a topic. */
-static void tell_end(struct looking *l, const char *data)
+static void tell_end(struct topic_look *l, const char *data)
 {
         tell(l, str_of(data));
         l->t->over = true;
 }
 
 /* Tells it when it is not what was told before. */
-static void tell_new(struct looking *l, struct str data)
+static void tell_new(struct topic_look *l, struct str data)
 {
         uint64_t hash = hash_64(data.p, data.n);
         if (l->t->once && hash == l->t->told)
@@ -266,13 +268,12 @@ static bool is_due(struct topic *t, int ms)
         return true;
 }
 
-static void look_list(struct looking *l)
+static void look_list(struct topic_look *l)
 {
         struct steno_list_options opt = {.size = sizeof opt, .limit = LIST_TOP};
         char *json = NULL;
         char data[40];
-        if (!is_due(l->t, LIST_MS) ||
-            steno_list(l->w->all->server->store, l->w->project, &opt, &json, NULL))
+        if (!is_due(l->t, LIST_MS) || steno_list(l->server->store, l->project, &opt, &json, NULL))
                 return;
         snprintf(data, sizeof data, "{\"state\":\"%016llx\"}",
             (unsigned long long)hash_64(json, strlen(json)));
@@ -280,30 +281,29 @@ static void look_list(struct looking *l)
         tell_new(l, str_of(data));
 }
 
-static void look_approvals(struct looking *l)
+static void look_approvals(struct topic_look *l)
 {
-        struct server *s = l->w->all->server;
+        struct server *s = l->server;
         struct buf out;
         buf_init(&out, 0);
-        waiting_put(s->waiting, l->w->project, &out);
+        waiting_put(s->waiting, l->project, &out);
         if (!out.failed)
                 tell_new(l, buf_str(&out));
         buf_release(&out);
 }
 
 /* Opens the topic's conversation; false: it is not there. */
-static bool open_conv(struct looking *l)
+static bool open_conv(struct topic_look *l)
 {
         struct topic *t = l->t;
-        if (!t->conv &&
-            steno_conv_open(l->w->all->server->store, l->w->project, t->what, &t->conv, NULL)) {
+        if (!t->conv && steno_conv_open(l->server->store, l->project, t->what, &t->conv, NULL)) {
                 tell_end(l, "{\"type\":\"gone\"}");
                 return false;
         }
         return true;
 }
 
-static void look_conversation(struct looking *l)
+static void look_conversation(struct topic_look *l)
 {
         struct topic *t = l->t;
         uint64_t seq = 0;
@@ -336,10 +336,10 @@ static void look_conversation(struct looking *l)
 static int hand_event(
     void *ctx, uint64_t seq, const char *at, const char *type, const char *data, size_t n)
 {
-        struct looking *l = ctx;
+        struct topic_look *l = ctx;
         struct buf out;
         (void)at;
-        if (!stream_has_room(l->w->stream) || l->t->over)
+        if (!stream_has_room(l->stream) || l->t->over)
                 return 1;
         l->t->at = seq;
         if (!event_is_shown(type))
@@ -358,20 +358,20 @@ static int hand_event(
         return 0;
 }
 
-static void look_run(struct looking *l)
+static void look_run(struct topic_look *l)
 {
-        struct server *s = l->w->all->server;
+        struct server *s = l->server;
         struct topic *t = l->t;
-        if (steno_run_read(s->store, l->w->project, t->what, t->at, hand_event, l, NULL) < 0) {
+        if (steno_run_read(s->store, l->project, t->what, t->at, hand_event, l, NULL) < 0) {
                 tell_end(l, "{\"type\":\"gone\"}");
                 return;
         }
         if (http_now_ms() - t->moved_ms > DEAD_MS && is_due(t, DEAD_MS))
-                follow_bury(s, l->w->project, t->what);
+                follow_bury(s, l->project, t->what);
 }
 
 /* Tells what a read of an output answered. */
-static void tell_output(struct looking *l, const char *json, const struct json *j)
+static void tell_output(struct topic_look *l, const char *json, const struct json *j)
 {
         struct topic *t = l->t;
         uint64_t next = t->at;
@@ -391,7 +391,7 @@ static void tell_output(struct looking *l, const char *json, const struct json *
                 tell_end(l, "{\"type\":\"end\"}");
 }
 
-static void look_output(struct looking *l)
+static void look_output(struct topic_look *l)
 {
         struct topic *t = l->t;
         struct buf args;
@@ -414,7 +414,7 @@ static void look_output(struct looking *l)
         buf_release(&args);
 }
 
-static void look(struct looking *l)
+static void topic_look(struct topic_look *l)
 {
         switch (l->t->kind) {
         case TOPIC_LIST:
@@ -524,10 +524,11 @@ static bool look_around(struct watch *w)
 {
         bool moved = false;
         for (struct topic *t = w->topics; t; t = t->next) {
-                struct looking l = {.w = w, .t = t};
+                struct topic_look l = {
+                    .t = t, .server = w->all->server, .project = w->project, .stream = w->stream};
                 if (!stream_has_room(w->stream))
                         break;
-                look(&l);
+                topic_look(&l);
                 moved = moved || l.moved;
         }
         return moved;
