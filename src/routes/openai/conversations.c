@@ -30,7 +30,7 @@
 
 /* ---- conversations ---- */
 
-static void reply_conversation(struct request *r, struct steno_conv *conv)
+static void conversations_reply(struct request *r, struct steno_conv *conv)
 {
         struct steno_error err = {0};
         struct json j;
@@ -234,7 +234,7 @@ void conversations_create(struct request *r)
         if (rc)
                 request_failed(r, rc, &err);
         else if (count == 0 || append_items(r, conv, &items, NULL))
-                reply_conversation(r, conv);
+                conversations_reply(r, conv);
 out:
         steno_conv_close(conv);
         buf_release(&meta);
@@ -246,7 +246,7 @@ void conversations_get(struct request *r)
 {
         struct steno_conv *conv = request_conv(r, r->params[0].p);
         if (conv)
-                reply_conversation(r, conv);
+                conversations_reply(r, conv);
         steno_conv_close(conv);
 }
 
@@ -270,7 +270,7 @@ void conversations_update(struct request *r)
                 if (rc)
                         request_failed(r, rc, &err);
                 else
-                        reply_conversation(r, conv);
+                        conversations_reply(r, conv);
         }
         buf_release(&patch);
         json_release(&j);
@@ -350,7 +350,7 @@ static void reply_page(struct request *r, const struct page *p)
 /* ---- one item among many ---- */
 
 /* The newest message that an id means. */
-struct wanted {
+struct conversations_wanted {
         const struct history *history;
         const char *id;    /* as the client says it */
         char message[300]; /* the id without a place in the message */
@@ -363,7 +363,7 @@ struct wanted {
 
 static int look_at_id(void *ctx, const struct steno_record *r)
 {
-        struct wanted *w = ctx;
+        struct conversations_wanted *w = ctx;
         const char *id = steno_record_id(r);
         bool whole = strcmp(id, w->id) == 0 || strcmp(steno_record_own_id(r), w->id) == 0;
         bool part = !whole && strcmp(id, w->message) == 0;
@@ -380,11 +380,11 @@ static int look_at_id(void *ctx, const struct steno_record *r)
 
 /* Finds it; `h` NULL: also one that was deleted. An id may have been used again at any time, so the
  * log is read; its end first, because that is where clients look. */
-static int find_item(struct steno_conv *conv, const struct history *h, const char *id,
-    struct wanted *w, struct steno_error *err)
+static int conversations_find(struct steno_conv *conv, const struct history *h, const char *id,
+    struct conversations_wanted *w, struct steno_error *err)
 {
         uint64_t last;
-        *w = (struct wanted){.history = h, .id = id};
+        *w = (struct conversations_wanted){.history = h, .id = id};
         items_split_id(id, w->message, &w->place);
         int rc = steno_conv_last_seq(conv, &last, err);
         uint64_t after = last > RETRY_WINDOW ? last - RETRY_WINDOW : 0;
@@ -409,14 +409,14 @@ static int find_place(struct steno_conv *conv, const char *after, struct page *p
 {
         struct steno_error err = {0};
         char message[300];
-        struct wanted w;
+        struct conversations_wanted w;
         p->skip_k = 0;
         if (steno_read_id(conv, after, note_seq_of_record, &p->skip_seq, &err) == 0)
                 return 0;
         items_split_id(after, message, &p->skip_k);
         if (steno_read_id(conv, message, note_seq_of_record, &p->skip_seq, &err) == 0)
                 return 0;
-        int rc = find_item(conv, NULL, after, &w, &err);
+        int rc = conversations_find(conv, NULL, after, &w, &err);
         p->skip_seq = w.seq;
         p->skip_k = w.k;
         return rc;
@@ -568,7 +568,7 @@ void conversations_item_get(struct request *r)
 {
         struct steno_error err = {0};
         struct history h;
-        struct wanted w;
+        struct conversations_wanted w;
         struct one o = {.r = r};
         struct steno_conv *conv = request_conv(r, r->params[0].p);
         if (!conv)
@@ -577,7 +577,7 @@ void conversations_item_get(struct request *r)
         if (rc == 0) {
                 rc = history_outputs(&h, request_query(r, "outputs"), &err);
                 if (rc == 0)
-                        rc = find_item(conv, &h, r->params[1].p, &w, &err);
+                        rc = conversations_find(conv, &h, r->params[1].p, &w, &err);
                 o.k = w.k;
                 if (rc == 0)
                         rc = history_find(&h, w.found, "responses", give_item, &o, &err);
@@ -713,8 +713,8 @@ static int replace_by_items(
  * done only where nothing follows: what takes the place of a message has new calls, which the
  * results of the old ones do not answer.
  */
-static int delete_item(
-    struct steno_conv *conv, struct history *h, const struct wanted *w, struct steno_error *err)
+static int delete_item(struct steno_conv *conv, struct history *h,
+    const struct conversations_wanted *w, struct steno_error *err)
 {
         struct parting p = {.k = w->k};
         uint64_t newest = 0;
@@ -749,13 +749,13 @@ void conversations_item_delete(struct request *r)
 {
         struct steno_error err = {0};
         struct history h;
-        struct wanted w;
+        struct conversations_wanted w;
         struct steno_conv *conv = request_conv(r, r->params[0].p);
         if (!conv)
                 return;
         int rc = history_open(&h, conv, &err);
         if (rc == 0) {
-                rc = find_item(conv, &h, r->params[1].p, &w, &err);
+                rc = conversations_find(conv, &h, r->params[1].p, &w, &err);
                 if (rc == 0)
                         rc = delete_item(conv, &h, &w, &err);
                 history_close(&h);
@@ -767,6 +767,6 @@ void conversations_item_delete(struct request *r)
         else if (rc)
                 request_failed(r, rc, &err);
         else
-                reply_conversation(r, conv);
+                conversations_reply(r, conv);
         steno_conv_close(conv);
 }
