@@ -191,3 +191,17 @@ void acontext_ping(struct request *r)
         buf_puts(&r->reply, "{\"code\":0,\"msg\":\"pong\"}");
         request_reply_json(r, 200);
 }
+
+/* ---- formats ---- */
+
+static const char *const FORMATS[] = {"acontext", "openai", "anthropic", "gemini"};
+
+bool acontext_knows_format(struct request *r, const char *format)
+{
+        for (size_t i = 0; i < sizeof FORMATS / sizeof *FORMATS; i++)
+                if (strcmp(format, FORMATS[i]) == 0)
+                        return true;
+        request_error(
+            r, 400, "bad_request", "format must be acontext, openai, anthropic or gemini");
+        return false;
+}

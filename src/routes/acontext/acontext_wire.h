@@ -17,6 +17,9 @@ void acontext_uuid(char out[37]);
 /* An id for something new; true: it follows from the Idempotency-Key. */
 bool acontext_new_id(struct request *r, const char *purpose, char out[37]);
 
+/* Is it one of Acontext's four formats? False: a 400 was answered. */
+bool acontext_knows_format(struct request *r, const char *format);
+
 /* Cursors are a number, made opaque. */
 void acontext_put_cursor(struct jsonw *w, uint64_t n);
 bool acontext_cursor(struct request *r, uint64_t *n);

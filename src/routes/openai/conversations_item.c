@@ -5,7 +5,6 @@
 #include "routes/openai/conversations.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
