@@ -61,7 +61,7 @@ static int convert(struct conversion *c, const char *json, size_t n, struct sten
                 c->from = format_choose(&c->json, 0, &c->arena, candidates, sizeof candidates);
         if (!c->from && candidates[0])
                 return error_set(
-                    err, STENO_EPROTO, "the format is not clear: name it (%s)", candidates);
+                    err, STENO_EPROTO, "the format cannot be detected: name it (%s)", candidates);
         if (!c->from) {
                 format_names(candidates, sizeof candidates);
                 return error_set(

@@ -248,7 +248,7 @@ static int read_names(struct importing *m, const struct json *j, const char *pre
         json_u64(j, json_get(j, 0, "lastSeq"), &a->last_seq);
         if (!a->project || !a->id || !id_is_legal(str_of(a->project), ID_MAX) ||
             !id_is_legal(str_of(a->id), ID_MAX))
-                return refuse(m, "a manifest has no legal project and id", prefix);
+                return refuse(m, "a manifest has no valid project and id", prefix);
         if (id_file_name(str_of(a->project), project) || id_file_name(str_of(a->id), folder))
                 return error_nomem(m->err);
         snprintf(want, sizeof want, "%s/%s", project, folder);
@@ -354,7 +354,7 @@ static int take_convs(struct importing *m, uint64_t conversations)
                         return rc;
         }
         if (rc == 0 && m->count != conversations)
-                rc = refuse(m, "it has another number of conversations than it says", NULL);
+                rc = refuse(m, "it has not as many conversations as it says", NULL);
         return rc;
 }
 

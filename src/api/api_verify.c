@@ -89,7 +89,7 @@ static int verify_conv(struct verifying *v, struct backend_conv *conv, bool want
                 v->conversations++;
                 if (!name[0])
                         rc = backend_seal_tell(
-                            &v->check, f, "meta.json has lost its uid, which the seal is about");
+                            &v->check, f, "meta.json has lost its uid, which the seal names");
                 if (rc == 0)
                         rc = backend_seal_verify(conv, name, &v->check, v->err);
         }
@@ -159,8 +159,8 @@ static int tell_vanished(struct verifying *v)
                 backend_seal_log_call(v->store->backend, e->conv, &name);
                 rc = name.failed ? error_nomem(v->err)
                                  : backend_seal_tell(&v->check, f,
-                                       "a sealed conversation is not there any more, and nobody "
-                                       "removed it: %.*s",
+                                       "a sealed conversation is missing, and it was not removed "
+                                       "with Steno: %.*s",
                                        (int)(name.n > 200 ? 200 : name.n), name.p);
                 buf_release(&name);
         }
@@ -197,8 +197,8 @@ static int verify_all(struct verifying *v, const char *project, const char *id)
         if (rc == 0 && v->conversations && !v->log.text && !v->log.notes) {
                 struct seal_finding f = {.kind = "uncovered", .note = true};
                 rc = backend_seal_tell(&v->check, f,
-                    "the store has no log of seals, so nothing says whether conversations "
-                    "vanished");
+                    "the store has no log of seals, so nothing shows whether conversations were "
+                    "removed");
         }
         return rc ? rc : tell_vanished(v);
 }

@@ -47,7 +47,8 @@ int context_read_at(void *ctx, uint64_t at, void *p, size_t n, struct steno_erro
         if (got < 0)
                 return (int)got;
         if ((size_t)got < n)
-                return error_set(err, STENO_EIO, "%s became shorter", f->info.id);
+                return error_set(
+                    err, STENO_EIO, "the file of %s became shorter while it was read", f->info.id);
         return 0;
 }
 

@@ -177,8 +177,8 @@ static int hash_to(struct lines *l, uint64_t end)
                     end - l->settled < sizeof block ? (size_t)(end - l->settled) : sizeof block;
                 ssize_t got = read_at(l->r->source, block, want, l->settled);
                 if (got <= 0)
-                        return error_set(
-                            l->r->run->err, STENO_EIO, "%.150s became shorter", l->r->source->path);
+                        return error_set(l->r->run->err, STENO_EIO,
+                            "%.150s became shorter while it was read", l->r->source->path);
                 hash_sha256_update(&l->sha, block, (size_t)got);
                 l->settled += (uint64_t)got;
         }

@@ -10,7 +10,8 @@
 #include "base/limits.h"
 #include "model/event.h"
 
-#define SAYS "the program ended while this reply was arriving; the text is what had come"
+#define SAYS                                                                                       \
+        "the program ended while this reply was arriving; the text is the part that had arrived"
 
 /* Escapes make a text longer, and the message must stay within its limit. What does not fit stays
  * in the journal. */

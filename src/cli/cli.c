@@ -311,7 +311,8 @@ int cli_confirm(struct cli *c, const char *question, ...)
         vsnprintf(msg, sizeof(msg), question, ap);
         va_end(ap);
         if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
-                return cli_refuse(c, EXIT_REFUSED, "%s: this cannot be undone; say --yes", msg);
+                return cli_refuse(
+                    c, EXIT_REFUSED, "%s: this cannot be undone; use --yes to confirm", msg);
         struct buf line;
         buf_init(&line, 0);
         text_for_terminal(&line, str_of(msg), false);

@@ -30,7 +30,7 @@ static int recover(struct cli *c, const char *path)
         uint64_t count = 0;
         if (acp_recover(c->store, path, &count, &err))
                 return cli_fail(c, &err);
-        cli_say(c, "%llu %s taken up", (unsigned long long)count,
+        cli_say(c, "%llu %s completed", (unsigned long long)count,
             count == 1 ? "recording was" : "recordings were");
         return EXIT_DONE;
 }
@@ -39,7 +39,8 @@ static void warn_unrecorded(struct cli *c, const char *path)
 {
         struct buf text;
         buf_init(&text, 0);
-        buf_printf(&text, "some of it could not be recorded; what was said is in %s/acp", path);
+        buf_printf(&text,
+            "a part of the session could not be recorded; all messages of it are in %s/acp", path);
         cli_warn(c, buf_cstr(&text));
         buf_release(&text);
 }
@@ -81,7 +82,7 @@ static int run_acp(struct cli *c, const void *opts, int argc, char **argv)
 {
         const struct acp_opts *o = opts;
         if (argc == 0 && !o->recover)
-                return cli_usage(c, "which agent? for example: steno acp -- gemini --acp");
+                return cli_usage(c, "no agent given; for example: steno acp -- gemini --acp");
         if (argc && o->recover)
                 return cli_usage(c, "--recover runs no agent");
         argv[argc] = NULL;
@@ -106,7 +107,7 @@ static const struct opt acp_table[] = {
     {"no-mcp", 0, OPT_FLAG, NULL, offsetof(struct acp_opts, no_mcp),
         "do not give the agent Steno's MCP server"},
     {"recover", 0, OPT_FLAG, NULL, offsetof(struct acp_opts, recover),
-        "record what killed recorders left, and end"},
+        "finish the recordings of recorders that were killed, and end"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 
@@ -114,13 +115,13 @@ const struct command cmd_acp = {
     .name = "acp",
     .group = GROUP_RECORD,
     .usage = "[--no-mcp] -- AGENT ARGV... | --recover",
-    .summary = "records an ACP agent, from between it and its editor",
+    .summary = "records an ACP agent, as a proxy between it and its editor",
     .detail =
-        "Speaks the Agent Client Protocol on standard input and output, and passes on what the "
-        "editor and the agent say, byte for byte. Each session becomes a conversation, with "
-        "the whole output of every terminal. The agent gets Steno's MCP server, so that it "
-        "can read its own record. Put this command in the place of the agent's in the "
-        "editor's settings. Exits as the agent did.",
+        "Speaks the Agent Client Protocol on standard input and output, and passes on every\n"
+        "message of the editor and the agent unchanged. Each session becomes a conversation, with\n"
+        "the whole output of every terminal. The agent gets Steno's MCP server, so that it can\n"
+        "read its own record. In the editor's settings, replace the agent's command by this one.\n"
+        "The exit code is the agent's.",
     .example = "steno acp -- gemini --acp\n"
                "steno ls",
     .opts = acp_table,

@@ -177,26 +177,26 @@ static int run_append(struct cli *c, const void *opts, int argc, char **argv)
         for (int i = 1; i < argc && rc == 0; i++)
                 rc = append_file(&a, argv[i]);
         if (rc == 0 && a.values == 0)
-                return cli_refuse(c, EXIT_REFUSED, "%s: there is no message in it",
+                return cli_refuse(c, EXIT_REFUSED, "%s: it has no message",
                     input_name(argc == 1 ? NULL : argv[1]));
         return rc;
 }
 
 static const struct opt append_table[] = {
     {"expect", 0, OPT_NUMBER, "SEQ", offsetof(struct append_opts, expect),
-        "refuse when someone else appended after this seq (0: empty)"},
+        "refuse if the last seq is another one (0: an empty conversation)"},
     {"record", 0, OPT_FLAG, NULL, offsetof(struct append_opts, record),
-        "take a result that answers no call, and mark it"},
+        "accept a result that answers no call, and mark it"},
     {"create", 0, OPT_FLAG, NULL, offsetof(struct append_opts, create),
-        "make the conversation where it is not there"},
+        "make the conversation if it does not exist"},
     {"durability", 0, OPT_CHOICE, "full|process", offsetof(struct append_opts, durability),
         "full (default): synced to the disk before the receipt"},
     {"format", 0, OPT_TEXT, "F", offsetof(struct append_opts, format),
-        "what the messages are: openai (default), anthropic, ..."},
+        "the format of the messages: openai (default), anthropic, ..."},
     {"key", 0, OPT_TEXT, "KEY", offsetof(struct append_opts, key),
         "an idempotency key: the same stream is stored once"},
     {"profile", 0, OPT_TEXT, "P", offsetof(struct append_opts, profile),
-        "of materialization: default or runtime-store"},
+        "which outputs get a file of their own: default or runtime-store"},
     {"max-inline-chars", 0, OPT_NUMBER, "N", offsetof(struct append_opts, max_chars),
         "larger tool outputs get a file of their own"},
     {"max-inline-bytes", 0, OPT_NUMBER, "N", offsetof(struct append_opts, max_bytes),
@@ -210,9 +210,9 @@ const struct command cmd_append = {
     .usage = "CONV [FILE...]",
     .summary = "appends a stream of JSON messages from files or standard input",
     .detail =
-        "An object is one message, an array is one batch that is stored whole or not at all.\n"
-        "Each is stored as soon as its last byte has come, and its receipt is printed at\n"
-        "once: a line of JSON. After a value that is refused, nothing more is read.",
+        "An object is one message. An array is one batch, which is stored whole or not at all.\n"
+        "Each value is stored as soon as its last byte has arrived, and its receipt, a line of\n"
+        "JSON, is printed at once. Nothing is read after a value that is refused.",
     .example = "echo '{\"role\":\"user\",\"content\":\"Hello\"}' | steno append demo\n"
                "steno append demo --expect 1 reply.json",
     .opts = append_table,

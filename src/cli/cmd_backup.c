@@ -136,7 +136,7 @@ static int print_report(struct cli *c, char *report)
         json_release(&j);
         int rc = cli_print_json(c, report);
         if (damaged > 0)
-                cli_say(c, "%llu thing%s in the store %s damaged or lost: see steno check",
+                cli_say(c, "%llu item%s of the store %s damaged or lost: see steno check",
                     (unsigned long long)damaged, damaged == 1 ? "" : "s",
                     damaged == 1 ? "is" : "are");
         return rc == EXIT_DONE && damaged > 0 ? EXIT_CORRUPT : rc;
@@ -198,8 +198,8 @@ static int run_backup(struct cli *c, const void *opts, int argc, char **argv)
         if (rc != 0)
                 return rc;
         if (is_inside(cli_store_path(c), argv[0]))
-                return cli_refuse(
-                    c, EXIT_REFUSED, "%s is inside the store: a backup belongs elsewhere", argv[0]);
+                return cli_refuse(c, EXIT_REFUSED,
+                    "%s is inside the store: choose a place outside of it", argv[0]);
         if (is_file(argv[0]))
                 return backup_to_file(c, argv[0]);
         term_progress_init(&bar, c->quiet);
@@ -212,7 +212,7 @@ static int run_backup(struct cli *c, const void *opts, int argc, char **argv)
 
 static const struct opt backup_table[] = {
     {"verify", 0, OPT_FLAG, NULL, offsetof(struct backup_opts, verify),
-        "read all that an earlier backup copied, and copy again what is damaged there"},
+        "read everything that an earlier backup copied, and copy again what is damaged"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 
@@ -220,17 +220,16 @@ const struct command cmd_backup = {
     .name = "backup",
     .group = GROUP_KEEP,
     .usage = "DIR|FILE",
-    .summary = "copies the store, while it is being written, into a folder or a file",
+    .summary = "copies the store into a folder or a file, also while it is in use",
     .detail =
-        "Everything that was acknowledged before it began is in the copy, and every ref has\n"
-        "its bytes. Made again into the same folder it copies what changed, and removes what\n"
-        "was purged. steno --store DIR check verifies it; steno restore makes a store of it.\n"
-        "What is damaged or lost in the store is in the report, and the exit code is 4. A bit "
-        "that\n"
-        "flips in the backup itself changes no time: only --verify and check find it.\n"
-        "\n"
-        "A name that ends in .zst, or a file that is there, gets all of it as one .tar.zst; - is\n"
-        "standard output. It needs room beside the file for the largest conversation.",
+        "The copy has everything that was acknowledged before the backup began, and every ref in\n"
+        "it has its bytes. A second backup into the same folder copies what has changed and\n"
+        "removes what was purged. steno --store DIR check verifies a backup; steno restore makes\n"
+        "a store from it. If the store itself is damaged, the report says where, and the exit\n"
+        "code is 4. A flipped bit in the backup does not change a file's time: only --verify and\n"
+        "check find it.\n\n"
+        "If the name ends in .zst or is that of a file, the backup is one .tar.zst; - is standard\n"
+        "output. This needs free space beside the file for the largest conversation.",
     .example = "steno backup /mnt/backup/steno\n"
                "steno backup --verify /mnt/backup/steno\n"
                "steno backup monday.tar.zst",
@@ -286,7 +285,7 @@ static int run_restore(struct cli *c, const void *opts, int argc, char **argv)
                 return restore_file(c, argv[0], into);
         if (is_inside(argv[0], into) && !is_inside(into, argv[0]))
                 return cli_refuse(c, EXIT_REFUSED,
-                    "%s is inside the backup: restore into a folder elsewhere", into);
+                    "%s is inside the backup: restore into a folder outside of it", into);
         if (steno_restore(argv[0], into, &report, &err) < 0)
                 return cli_fail(c, &err);
         return cli_print_json(c, report);
@@ -294,7 +293,7 @@ static int run_restore(struct cli *c, const void *opts, int argc, char **argv)
 
 static const struct opt restore_table[] = {
     {"into", 0, OPT_TEXT, "STORE", offsetof(struct restore_opts, into),
-        "the folder to restore to; the store of --store by default"},
+        "the store to make; that of --store by default"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 
@@ -304,8 +303,9 @@ const struct command cmd_restore = {
     .usage = "DIR|FILE",
     .summary = "makes a store from a backup",
     .detail =
-        "The store must be empty or not there yet. The backup stays as it is. A FILE of - is\n"
-        "standard input; a file that was cut off or changed is refused, and leaves nothing.",
+        "The store must be empty or must not exist yet. The backup does not change. If FILE is -,\n"
+        "standard input is read. A file that was cut off or changed is refused, and then no store\n"
+        "is made.",
     .example = "steno restore /mnt/backup/steno --into ./restored",
     .opts = restore_table,
     .opts_size = sizeof(struct restore_opts),

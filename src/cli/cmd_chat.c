@@ -79,7 +79,7 @@ static void recall(struct cli *c, struct prompt *p)
 
 static const char help[] =
     "  /continue  continues after an error or a stop\n"
-    "  /help      this\n"
+    "  /help      shows this list\n"
     "  /exit      ends it, as Ctrl-D does\n"
     "Ctrl-C stops a reply, or clears the line. Everything else is said to the model.";
 
@@ -114,7 +114,7 @@ static int chat_lines(struct talk *t, struct prompt *p, bool person)
                         continue;
                 if (got == PROMPT_FAILED)
                         rc = cli_refuse(t->c, EXIT_IO, "standard input: %s",
-                            errno == EMSGSIZE ? "a line that is too long" : strerror(errno));
+                            errno == EMSGSIZE ? "a line is too long" : strerror(errno));
                 const char *z = got == PROMPT_LINE ? buf_cstr(&line) : NULL;
                 if (!z)
                         break;
@@ -146,7 +146,7 @@ static int converse(struct talk *t)
                 t->c->out.steady = true;
                 t->go_on = "/continue";
                 recall(t->c, p);
-                cli_say(t->c, "/help says what there is; Ctrl-D ends it\n");
+                cli_say(t->c, "/help lists the commands; Ctrl-D ends the chat\n");
         }
         int rc = chat_lines(t, p, person);
         prompt_free(p);
@@ -186,9 +186,9 @@ static int run_chat(struct cli *c, const void *opts, int argc, char **argv)
 
 static const struct opt chat_table[] = {
     {"title", 0, OPT_TEXT, "T", offsetof(struct chat_opts, title),
-        "of a new conversation, when no CONV is given"},
+        "the title of the new conversation, when no CONV is given"},
     {"prompt", 'p', OPT_TEXT, "T", offsetof(struct chat_opts, prompt),
-        "say this, wait for the reply, and end"},
+        "send this, wait for the reply, and end"},
     TALK_ROWS(struct chat_opts),
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
@@ -199,10 +199,10 @@ const struct command cmd_chat = {
     .usage = "[CONV]",
     .summary = "talks with a model, line by line, with tools",
     .detail =
-        "Without CONV a new conversation is made. Each line is a prompt; on a terminal it is\n"
-        "edited as in a shell, with the conversation's earlier prompts as history. Ctrl-C\n"
-        "stops the reply, and what had come of it is kept; Ctrl-D or /exit ends the chat.\n"
-        "For scripts: --prompt, or lines on standard input, and --json for the events.",
+        "Without CONV, a new conversation is made. Each line is a prompt. On a terminal you edit\n"
+        "it as in a shell, with the conversation's earlier prompts as history. Ctrl-C stops a\n"
+        "reply and keeps the part that has arrived. Ctrl-D or /exit ends the chat. In scripts,\n"
+        "use --prompt or lines on standard input, and --json for the events.",
     .example = "steno chat --model gpt-4o-mini\n"
                "steno chat demo --prompt \"What is in this folder?\" --yes --json",
     .opts = chat_table,

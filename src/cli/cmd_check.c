@@ -132,7 +132,7 @@ static int run_check(struct cli *c, const void *opts, int argc, char **argv)
         struct steno_error err = {0};
         struct term_progress bar;
         if (o->accept && !o->repair)
-                return cli_usage(c, "--accept goes with --repair");
+                return cli_usage(c, "--accept needs --repair");
         int rc = cli_open_store(c, CLI_REPAIR);
 
         if (rc != 0)
@@ -162,18 +162,17 @@ static int run_check(struct cli *c, const void *opts, int argc, char **argv)
                 cli_say(c, "%llu loss%s accepted", (unsigned long long)k.accepted,
                     k.accepted == 1 ? " is" : "es are");
         if (k.trashed > 0)
-                cli_say(c,
-                    "what is in the trash is not repaired there: steno trash --restore it and "
-                    "check again, steno purge it, or accept it with steno check --repair "
-                    "--accept");
+                cli_say(c, "conversations in the trash are not repaired: restore them (steno trash "
+                           "--restore) and check again, remove them (steno purge), or accept their "
+                           "losses (steno check --repair --accept)");
         return k.open > 0 ? EXIT_CORRUPT : EXIT_DONE;
 }
 
 static const struct opt check_table[] = {
     {"repair", 0, OPT_FLAG, NULL, offsetof(struct check_opts, repair),
-        "quarantine what is torn or damaged, rebuild what is derived; deletes nothing"},
+        "move torn or damaged data to quarantine, and rebuild derived files; deletes nothing"},
     {"accept", 0, OPT_FLAG, NULL, offsetof(struct check_opts, accept),
-        "with --repair: note what cannot be mended as a loss that is accepted"},
+        "with --repair: note what cannot be repaired as an accepted loss"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 
@@ -181,12 +180,11 @@ const struct command cmd_check = {
     .name = "check",
     .group = GROUP_KEEP,
     .usage = "[CONV]",
-    .summary = "verifies every checksum, pair and ref; each finding is a line",
+    .summary = "verifies every checksum, call, result and ref; prints one line for each finding",
     .detail =
-        "Exit code 4 when something is damaged or lost and was neither repaired nor accepted.\n"
-        "--repair repairs what can be repaired. What is lost stays a finding until --accept notes "
-        "it;\n"
-        "accepted losses are shown by every check, and views continue to name them.",
+        "Exit code 4 means that something is damaged or lost, and was neither repaired nor\n"
+        "accepted. Every check reports a loss until --accept notes it. An accepted loss is still\n"
+        "shown, and views still name it, but it no longer counts as a failure.",
     .example = "steno check\n"
                "steno check --repair",
     .opts = check_table,

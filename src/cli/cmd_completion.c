@@ -327,9 +327,10 @@ const struct command cmd_completion = {
     .name = "completion",
     .group = GROUP_KEEP,
     .usage = "bash|zsh|fish",
-    .summary = "prints what a shell needs to complete this command line",
-    .detail = "A package installs these files. Elsewhere, a line in the shell's own start file\n"
-              "does it, as the examples show for bash and fish.",
+    .summary = "prints a script with which a shell completes steno's command line",
+    .detail =
+        "A package installs these scripts. Otherwise, add a line to the start file of your shell,\n"
+        "as the examples show for bash and fish.",
     .example = "source <(steno completion bash)\n"
                "steno completion fish >~/.config/fish/completions/steno.fish",
     .opts = NULL,

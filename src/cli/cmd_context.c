@@ -240,9 +240,10 @@ static int run_read(struct cli *c, const void *opts, int argc, char **argv)
         (void)argc;
         bool lines = o->line.set || o->count.set;
         if (lines && (o->offset.set || o->all || (o->limit.set && o->count.set)))
-                return cli_usage(c, "bytes (--offset, --limit, --all) or lines (--line, --count)");
+                return cli_usage(
+                    c, "use either bytes (--offset, --limit, --all) or lines (--line, --count)");
         if (o->all && (o->limit.set || c->json))
-                return cli_usage(c, "--all goes with --offset only");
+                return cli_usage(c, "with --all, only --offset can be used");
         rc = cli_open_conv(c, argv[0]);
         if (rc != 0)
                 return rc;
@@ -281,7 +282,7 @@ static int run_tail(struct cli *c, const void *opts, int argc, char **argv)
 
         (void)argc;
         if (o->follow && c->json)
-                return cli_usage(c, "-f and --json do not go together");
+                return cli_usage(c, "-f and --json cannot be used together");
         rc = cli_open_conv(c, argv[0]);
         if (rc != 0)
                 return rc;
@@ -407,18 +408,19 @@ static const struct opt list_table[] = {
 
 static const struct opt read_table[] = {
     {"offset", 0, OPT_NUMBER, "B", AT(offset), "from this byte on; 0 by default"},
-    {"line", 0, OPT_NUMBER, "N", AT(line), "from this line on, the first is 1"},
+    {"line", 0, OPT_NUMBER, "N", AT(line), "from this line on; the first line is 1"},
     {"limit", 'n', OPT_NUMBER, "N", AT(limit),
         "at most this many bytes (8192 by default, 12288 at most), or lines with --line"},
     {"count", 0, OPT_NUMBER, "N", AT(count), NULL},
-    {"all", 0, OPT_FLAG, NULL, AT(all), "every byte, as it is"},
+    {"all", 0, OPT_FLAG, NULL, AT(all), "every byte, unchanged"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 
 static const struct opt tail_table[] = {
     {"limit", 'n', OPT_NUMBER, "N", AT(lines), "how many lines; 200 by default (10 with -f)"},
     {"lines", 0, OPT_NUMBER, "N", AT(lines), NULL},
-    {"follow", 'f', OPT_FLAG, NULL, AT(follow), "follow what is added, until it is finished"},
+    {"follow", 'f', OPT_FLAG, NULL, AT(follow),
+        "print what is added, until the output is complete"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 
@@ -426,9 +428,10 @@ static const struct opt grep_table[] = {
     {"limit", 'n', OPT_NUMBER, "N", AT(max), "at most this many matches; 50 by default"},
     {"max", 'm', OPT_NUMBER, "N", AT(max), NULL},
     {"context", 'C', OPT_NUMBER, "N", AT(context), "lines around each match"},
-    {"case", 0, OPT_FLAG, NULL, AT(match_case), "capitals matter"},
+    {"case", 0, OPT_FLAG, NULL, AT(match_case), "distinguish upper and lower case"},
     {"from", 0, OPT_NUMBER, "N", AT(from), "only matches from this line on"},
-    {"back", 0, OPT_FLAG, NULL, AT(back), "the last matches up to that line, or of all"},
+    {"back", 0, OPT_FLAG, NULL, AT(back),
+        "the last matches before the line of --from, or of the whole output"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 
@@ -479,7 +482,7 @@ const struct command cmd_context_grep = {
     .group = GROUP_CONTEXT,
     .usage = "CONV REF PATTERN",
     .summary = "searches an output for a regular expression",
-    .detail = "Exit code 1 when nothing matches. No pattern can hang it.",
+    .detail = "Exit code 1 means that nothing matches. A pattern that takes too long is stopped.",
     .example = "steno context grep demo ctx_01J... 'error|exception' --context 2",
     .opts = grep_table,
     .opts_size = sizeof(struct context_opts),

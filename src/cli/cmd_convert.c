@@ -45,7 +45,7 @@ static int run_convert(struct cli *c, const void *opts, int argc, char **argv)
 
 static const struct opt convert_table[] = {
     {"from", 0, OPT_TEXT, "F", offsetof(struct convert_opts, from),
-        "the format that comes in; detected by default"},
+        "the format of the input; detected by default"},
     {"to", 0, OPT_TEXT, "F", offsetof(struct convert_opts, to),
         "the format to write: openai, responses, anthropic, gemini, ..."},
     {"strict", 0, OPT_FLAG, NULL, offsetof(struct convert_opts, strict),
@@ -59,7 +59,7 @@ const struct command cmd_convert = {
     .name = "convert",
     .group = GROUP_READ,
     .usage = "--from F --to F [FILE]",
-    .summary = "turns a history from one format into another; needs no store",
+    .summary = "converts a history from one format into another; needs no store",
     .example = "steno convert --from openai --to anthropic history.json\n"
                "steno messages demo | steno convert --from openai --to gemini --report",
     .opts = convert_table,
@@ -138,7 +138,7 @@ static int put_violations(struct cli *c, const char *json, const char *provider)
                 put_violation(c, &j, v);
         json_release(&j);
         if (n == 0)
-                cli_say(c, "acceptable to %s", provider);
+                cli_say(c, "%s accepts this history", provider);
         return n == 0 ? EXIT_DONE : EXIT_REFUSED;
 }
 
@@ -165,7 +165,7 @@ static int run_check_history(struct cli *c, const void *opts, int argc, char **a
 static const struct opt history_table[] = {
     {"for", 0, OPT_CHOICE, "openai|responses|anthropic|gemini",
         offsetof(struct history_opts, provider),
-        "whose rules; the history is in that provider's format"},
+        "the provider whose rules apply; the history is in its format"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 
@@ -173,9 +173,10 @@ const struct command cmd_check_history = {
     .name = "check-history",
     .group = GROUP_READ,
     .usage = "[FILE|CONV]",
-    .summary = "says whether a provider would accept a history; each violation is a line",
-    .detail = "A file, standard input, or the view of a conversation. Exit code 3 when there is a\n"
-              "violation.",
+    .summary = "says whether a provider would accept a history; prints one line for each violation",
+    .detail =
+        "Checks a file, standard input or the view of a conversation. Exit code 3 means that\n"
+        "there is a violation.",
     .example = "steno check-history --for anthropic history.json\n"
                "steno check-history demo",
     .opts = history_table,

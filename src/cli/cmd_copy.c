@@ -62,7 +62,7 @@ static const struct opt copy_table[] = {
     {"from", 0, OPT_TEXT, "STORE", offsetof(struct copy_opts, from),
         "the store to copy; that of --store by default"},
     {"to", 0, OPT_TEXT, "STORE", offsetof(struct copy_opts, to),
-        "where to; it is made if there is none"},
+        "the store to copy to; it is made if it does not exist"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 
@@ -70,13 +70,14 @@ const struct command cmd_copy = {
     .name = "copy",
     .group = GROUP_KEEP,
     .usage = "--to STORE",
-    .summary = "copies a store into another one, also of another kind",
+    .summary = "copies a store into another one, also of a different kind",
     .detail =
-        "From files to PostgreSQL, back, or between two of a kind. Each conversation is there\n"
-        "whole or not at all, and is compared after it has arrived. Started again it continues,\n"
-        "and copies what came since. A conversation that went another way in the target\n"
-        "is left alone and named; the exit code is 3 then. The trash, disks, tokens, settings of\n"
-        "projects and the log of seals go along. With --project only that one.",
+        "Copies from files to PostgreSQL, from PostgreSQL to files, or between two stores of one\n"
+        "kind. Each conversation is copied whole or not at all, and is compared afterwards. A\n"
+        "second copy continues the first one and adds what is new. If a conversation has\n"
+        "different records in the target, it is not copied: the report names it, and the exit\n"
+        "code is 3. The trash, disks, tokens, settings of projects and the log of seals are\n"
+        "copied, too. With --project, only that project is copied.",
     .example = "steno copy --to 'postgres://steno@db/steno'",
     .opts = copy_table,
     .opts_size = sizeof(struct copy_opts),
@@ -101,8 +102,9 @@ const struct command cmd_migrate = {
     .group = GROUP_KEEP,
     .usage = "",
     .summary = "brings the tables of a store in PostgreSQL up to this version",
-    .detail = "All of it or nothing, in one transaction. Stop the servers first: earlier versions\n"
-              "refuse the new tables. Stores of files need none.",
+    .detail =
+        "This is one transaction: everything is changed, or nothing. Stop the servers first,\n"
+        "because earlier versions refuse the new tables. Stores of files need no migration.",
     .example = "steno --store 'postgres://steno@db/steno' migrate",
     .run = run_migrate,
 };

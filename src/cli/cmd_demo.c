@@ -137,7 +137,7 @@ static void say_next(struct cli *c)
         const char *id = steno_conv_id(c->conv);
         if (c->json || c->quiet)
                 return;
-        say(c, TITLE, "\n3. All of it is in a folder of plain files, each word and each byte.\n\n");
+        say(c, TITLE, "\n3. Everything is in a folder of plain files, byte for byte.\n\n");
         out_printf(&c->out, "  to look at it yourself    export STENO_STORE=%s\n", c->store_url);
         out_printf(&c->out, "  the transcript            steno log %s\n", id);
         out_printf(
@@ -156,7 +156,7 @@ static int play(struct cli *c, struct talk *t)
         t->script_json = until_cut;
         say(c, TITLE,
             "Steno is the record of what an agent and its tools said. The model below is a\n"
-            "script, the tools are real; no network, no key.\n");
+            "script, and the tools are real. You need no network and no key.\n");
         say(c, TITLE,
             "\n1. A tool prints 1.4 MB. All of it is kept; the model gets the part that "
             "matters.\n\n");
@@ -165,8 +165,9 @@ static int play(struct cli *c, struct talk *t)
         if (interrupt_pending())
                 return EXIT_INTERRUPTED;
         say(c, TITLE,
-            "\n2. The connection died in the middle of a reply. Its text is kept, the tools "
-            "are not\n   run again, and the model searches what it was not shown.\n\n");
+            "\n2. The connection died in the middle of a reply. Its text is kept, the tools are "
+            "not\n"
+            "   run again, and the model searches the part that it was not shown.\n\n");
         say(c, SPOKEN, "$ steno continue\n");
         t->script_json = from_there;
         return talk_run(t, &(struct talk_turn){{0}, "run", NULL});
@@ -202,8 +203,8 @@ const struct command cmd_demo = {
     .name = "demo",
     .group = GROUP_RUN,
     .usage = "",
-    .summary = "shows the whole of it offline: a scripted model, real tools, a large output",
-    .detail = "In a throw-away store, unless --store is given.",
+    .summary = "shows how Steno works, offline: a scripted model, real tools, a large output",
+    .detail = "Uses a temporary store, unless --store is given.",
     .example = "steno demo",
     .run = run_demo,
 };

@@ -120,7 +120,7 @@ static int run_command(struct cli *c, const struct exec_opts *o, char **argv, st
                     .stopped = stopped};
                 rc = exec_run(&spec, &opt, result, &err);
                 if (result->shield != EXEC_SHIELD_NAMESPACE && exec_modes_restore(modes))
-                        cli_say(c, "the command had changed modes of the store or the "
+                        cli_say(c, "the command had changed file modes of the store or the "
                                    "configuration; they were put back");
                 if (r->err.code)
                         err = r->err; /* storing the output failed: that is why it was ended */
@@ -149,7 +149,7 @@ static int run_command(struct cli *c, const struct exec_opts *o, char **argv, st
 static void put_end(const struct exec_opts *o, const struct exec_result *r, char out[80])
 {
         if (r->timed_out)
-                snprintf(out, 80, "timed out after %llu s and was ended",
+                snprintf(out, 80, "timed out after %llu s and was stopped",
                     (unsigned long long)o->seconds.v);
         else if (r->stopped)
                 snprintf(out, 80, "was interrupted");
@@ -221,8 +221,9 @@ static int run_exec(struct cli *c, const void *opts, int argc, char **argv)
 
 static const struct opt exec_table[] = {
     {"seconds", 0, OPT_NUMBER, "N", offsetof(struct exec_opts, seconds),
-        "end the command and all its children after this time"},
-    {"dir", 0, OPT_TEXT, "DIR", offsetof(struct exec_opts, directory), "where it runs"},
+        "stop the command and all its children after this time"},
+    {"dir", 0, OPT_TEXT, "DIR", offsetof(struct exec_opts, directory),
+        "the directory to run it in"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 
@@ -230,9 +231,9 @@ const struct command cmd_exec = {
     .name = "exec",
     .group = GROUP_RUN,
     .usage = "CONV -- ARGV...",
-    .summary = "runs a command as execute_command, its whole output kept",
-    .detail = "The history gets the call and its result. The command sees a short list of the "
-              "environment and cannot reach the store. Exits as the command did.",
+    .summary = "runs a command as execute_command and keeps its whole output",
+    .detail = "The history gets the call and its result. The command gets only some environment\n"
+              "variables, and cannot reach the store. The exit code is the command's.",
     .example = "steno exec build-42 -- make -j2",
     .opts = exec_table,
     .opts_size = sizeof(struct exec_opts),

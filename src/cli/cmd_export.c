@@ -73,7 +73,7 @@ static int read_rules(struct cli *c, const char *list, struct buf *out)
                 int sys = named_file_slurp(path, RULES_MAX, &text, &size);
                 if (sys != 0)
                         return cli_refuse(c, sys == -ENOENT ? EXIT_NOT_FOUND : EXIT_IO,
-                            "--redact takes \"secrets\" and files of rules: cannot read %s: %s",
+                            "--redact takes \"secrets\" or files of rules: cannot read %s: %s",
                             path, strerror(-sys));
                 buf_put(out, text, size);
                 buf_putc(out, '\n');
@@ -152,11 +152,12 @@ static int run_export(struct cli *c, const void *opts, int argc, char **argv)
         int sys = 0;
 
         if (o->all ? argc > 0 || view : argc == 0)
-                return cli_usage(c, o->all ? "--all takes no conversation, and makes a bundle"
+                return cli_usage(c, o->all ? "--all exports every conversation to a bundle: name "
+                                             "no conversation, and use no other format"
                                            : "no conversation given: name some, or use --all");
         if (view && (argc != 1 || o->html + o->md + c->json > 1 || o->partial || o->max_artifact))
-                return cli_usage(c, "--html, --md and --json take one conversation, and exclude "
-                                    "each other and the options of bundles");
+                return cli_usage(c, "use only one of --html, --md and --json, with one "
+                                    "conversation and without --partial and --max-artifact");
         if (!view && o->output == NULL)
                 return cli_usage(c, "no file given: use -o FILE.tar.zst, or -o - for standard "
                                     "output");
@@ -179,14 +180,14 @@ static const struct opt export_table[] = {
     {"all", 0, OPT_FLAG, NULL, offsetof(struct export_opts, all),
         "every conversation of the project"},
     {"html", 0, OPT_FLAG, NULL, offsetof(struct export_opts, html),
-        "one HTML file that needs nothing else"},
+        "write one HTML file that needs nothing else"},
     {"md", 0, OPT_FLAG, NULL, offsetof(struct export_opts, md), "Markdown"},
     {"max-artifact", 0, OPT_TEXT, "SIZE", offsetof(struct export_opts, max_artifact),
         "leave out outputs that are larger: 500K, 10M, 2G"},
     {"redact", 0, OPT_TEXT, "RULES", offsetof(struct export_opts, redact),
-        "mask secrets: \"secrets\", or files of rules, with commas between them"},
+        "mask secrets by these rules: \"secrets\" or files of rules, separated by commas"},
     {"partial", 0, OPT_FLAG, NULL, offsetof(struct export_opts, partial),
-        "continue where bytes are lost, and leave tombstones"},
+        "export even if bytes are lost, with a tombstone in the place of each loss"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 
@@ -196,14 +197,13 @@ const struct command cmd_export = {
     .usage = "CONV...",
     .summary = "writes conversations with all their outputs to one file",
     .detail =
-        "A bundle is a .tar.zst that plain tar opens and steno import takes back, byte for\n"
-        "byte. The same conversations give the same file. --html, --md and --json (every\n"
+        "A bundle is a .tar.zst file. Plain tar opens it, and steno import restores it byte for\n"
+        "byte. The same conversations always give the same file. --html, --md and --json (every\n"
         "record as it is stored) write one conversation for people and other programs, to\n"
-        "standard output unless -o is given.\n"
-        "\n"
-        "--redact secrets masks keys, tokens and passwords of the usual kinds with *, and\n"
-        "reports what it masked. A file of rules has a name and a regular expression on each\n"
-        "line. The store keeps the original. Look before you mail it: no rule knows them all.",
+        "standard output unless -o is given.\n\n"
+        "--redact secrets masks keys, tokens and passwords of the usual kinds with *, and reports\n"
+        "what it masked. A file of rules has a name and a regular expression on each line. The\n"
+        "store keeps the original. Check the file before you send it: no rule finds every secret.",
     .example = "steno export demo -o demo.tar.zst\n"
                "steno export --all -o everything.tar.zst\n"
                "steno export demo --html -o demo.html\n"

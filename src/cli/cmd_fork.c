@@ -67,10 +67,10 @@ static const struct opt fork_table[] = {
     {"at", 0, OPT_TEXT, "SEQ|MSG", offsetof(struct fork_opts, at),
         "the last record or message to take; all of them by default"},
     {"before", 0, OPT_TEXT, "MSG", offsetof(struct fork_opts, before),
-        "the first message not to take, to put another in its place"},
+        "take the messages before this one, to put another in its place"},
     {"id", 0, OPT_TEXT, "ID", offsetof(struct fork_opts, id), "id of the fork"},
     {"whole-batch", 0, OPT_FLAG, NULL, offsetof(struct fork_opts, whole_batch),
-        "where the cut is inside a batch, take all of that batch"},
+        "if the cut is inside a batch, take all of that batch"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 
@@ -78,10 +78,12 @@ const struct command cmd_fork = {
     .name = "fork",
     .group = GROUP_RECORD,
     .usage = "CONV",
-    .summary = "makes a conversation with the history of another up to some record",
-    .detail = "Prints the id of the fork. Records keep their seqs and ids, deleted messages are\n"
-              "tombstones, and outputs are shared where the file system can share them: purging\n"
-              "one of the two costs the other nothing. A cut inside a batch is refused.",
+    .summary = "makes a conversation with the history of another, up to a chosen record",
+    .detail =
+        "Prints the id of the fork. Records keep their seqs and ids, and deleted messages are\n"
+        "tombstones. Outputs take no more disk space where the file system can share blocks.\n"
+        "Purging one of the two conversations does not change the other. A cut inside a batch is\n"
+        "refused.",
     .example = "steno fork demo --at 4 --id demo-2\n"
                "steno fork demo --before msg_01J0000000000000000000000",
     .opts = fork_table,

@@ -149,10 +149,9 @@ static int import_bundle(struct cli *c, const struct import_opts *o, struct sour
         return rc != 0 || n == 0
                    ? rc
                    : cli_refuse(c, EXIT_REFUSED,
-                         "%llu conversation%s there with another history, and stayed as %s "
-                         "(--on-conflict both|replace)",
-                         (unsigned long long)n, n == 1 ? " is" : "s are",
-                         n == 1 ? "it is" : "they are");
+                         "%llu conversation%s in the store with another history, and %s not "
+                         "changed (--on-conflict both|replace)",
+                         (unsigned long long)n, n == 1 ? " is" : "s are", n == 1 ? "was" : "were");
 }
 
 /* ---- transcripts ---- */
@@ -262,9 +261,9 @@ static int print_report(struct cli *c, const char *report, bool named, bool watc
                 rc = EXIT_CORRUPT;
         bool nothing = rc == 0 && !watching && number(&j, "files") == 0;
         if (nothing && number(&j, "unknown") > 0)
-                rc = cli_refuse(c, EXIT_REFUSED, "nothing there is a transcript that Steno knows");
+                rc = cli_refuse(c, EXIT_REFUSED, "no transcript that Steno knows was found there");
         else if (nothing && named) /* they may all be gone, as tools remove their own */
-                cli_say(c, "nothing there is a transcript; a bundle has to be named by itself");
+                cli_say(c, "no transcript was found there; to import a bundle, name its file");
         json_release(&j);
         if (watching)
                 out_flush(&c->out);
@@ -423,7 +422,7 @@ static int run_import(struct cli *c, const void *opts, int argc, char **argv)
         int left = 0;
 
         if (argc == 0 && !o->known)
-                return cli_refuse(c, EXIT_USAGE, "no file: name one, or use --known");
+                return cli_refuse(c, EXIT_USAGE, "no file given: name one, or use --known");
         bool there = is_there(c);
         int rc = cli_open_store(c, CLI_CREATE);
         for (int i = 0; rc == 0 && i < argc; i++)
@@ -438,17 +437,17 @@ static int run_import(struct cli *c, const void *opts, int argc, char **argv)
 
 static const struct opt import_table[] = {
     {"known", 0, OPT_FLAG, NULL, offsetof(struct import_opts, known),
-        "look where the tools usually keep their sessions"},
+        "look in the places where the tools usually keep their sessions"},
     {"watch", 0, OPT_FLAG, NULL, offsetof(struct import_opts, watch),
-        "continue until interrupted: what the tools write appears within a second"},
+        "continue until interrupted, and import what the tools write within a second"},
     {"on-conflict", 0, OPT_CHOICE, "skip|both|replace", offsetof(struct import_opts, on_conflict),
-        "of bundles: where the id is taken by another history; replaced ones go to the trash"},
+        "for bundles: what to do if the id has another history; a replaced one goes to the trash"},
     {"new-ids", 0, OPT_FLAG, NULL, offsetof(struct import_opts, new_ids),
-        "of bundles: give every conversation a new id"},
+        "for bundles: give every conversation a new id"},
     {"into", 0, OPT_TEXT, "PROJECT", offsetof(struct import_opts, into),
-        "the project they go to; bundles go to their own by default"},
+        "the project to import into; the default for a bundle is the project it came from"},
     {"trusted", 0, OPT_FLAG, NULL, offsetof(struct import_opts, trusted),
-        "lift the limits on how far a bundle expands and on the size of records"},
+        "for bundles: lift the limits on expansion and on the size of records"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 
@@ -458,19 +457,17 @@ const struct command cmd_import = {
     .usage = "[FILE|FOLDER]...",
     .summary = "imports bundles, and sessions of other tools",
     .detail =
-        "A bundle (steno export) is unpacked aside and verified against its checksums; all\n"
-        "of it comes into the store, or nothing.\n"
-        "\n"
+        "A bundle (steno export) is unpacked in a temporary place and verified against its\n"
+        "checksums. Then all of it is imported, or nothing.\n\n"
         "Anything else is a transcript of another tool, and Steno detects which one: Codex CLI,\n"
         "Claude Code, Gemini CLI, Qwen Code, opencode, Cline, Roo, Pi, Continue, goose, neovate,\n"
         "CrewAgent, DeepChat, Acontext, LangChain, ShareGPT, and lists of messages in any format\n"
-        "that Steno reads. Folders are walked. A session becomes the conversation TOOL-SESSION,\n"
-        "with its ids and times; large outputs become context files.\n"
-        "\n"
-        "Importing twice changes nothing; where a file has grown, what is new is added; where it\n"
-        "was rewritten, what differs becomes a fork. A file that is gone removes nothing. A FILE\n"
-        "of - is standard input. Exit code 3 when a bundle is refused or skipped or nothing is a\n"
-        "transcript, 4 when a file could not be read.",
+        "that Steno reads. In a folder, all files are read. A session becomes the conversation\n"
+        "TOOL-SESSION, with its ids and times; large outputs become context files.\n\n"
+        "You can import a file again: if it has grown, the new part is added; if it was\n"
+        "rewritten, the difference becomes a fork. If a file is gone, nothing is removed. If FILE\n"
+        "is -, standard input is read. Exit code 3 means that a bundle was refused or skipped, or\n"
+        "that no file is a transcript; 4 means that a file could not be read.",
     .example = "steno import --known\n"
                "steno import ~/.codex/sessions --watch\n"
                "steno import demo.tar.zst --on-conflict both",

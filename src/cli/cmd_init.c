@@ -69,13 +69,13 @@ static int run_init(struct cli *c, const void *opts, int argc, char **argv)
 
 static const struct opt init_table[] = {
     {"profile", 0, OPT_TEXT, "P", offsetof(struct init_opts, profile),
-        "of materialization: default or runtime-store"},
+        "which outputs get a file of their own: default or runtime-store"},
     {"max-inline-chars", 0, OPT_NUMBER, "N", offsetof(struct init_opts, max_chars),
         "larger tool outputs get a file of their own; 4000 by default"},
     {"max-inline-bytes", 0, OPT_NUMBER, "N", offsetof(struct init_opts, max_bytes),
         "the same, in bytes; 16384 by default"},
     {"max-output-bytes", 0, OPT_NUMBER, "N", offsetof(struct init_opts, max_output),
-        "an output ends here, with a mark; 4 GiB by default, 0 for no limit"},
+        "cut an output off at this size, and mark it; 4 GiB by default, 0 for no limit"},
     {"max-conversation-bytes", 0, OPT_NUMBER, "N", offsetof(struct init_opts, max_conversation),
         "the same for all outputs of a conversation; 64 GiB by default"},
     {"max-store-bytes", 0, OPT_NUMBER, "N", offsetof(struct init_opts, max_store),
@@ -87,8 +87,9 @@ const struct command cmd_init = {
     .name = "init",
     .group = GROUP_KEEP,
     .usage = "",
-    .summary = "makes a store with other settings than the defaults, or changes them",
-    .detail = "A store needs no init: it is made on first use. What is stored stays as it is.",
+    .summary = "makes a store with settings of your own, or changes the settings of a store",
+    .detail =
+        "You do not have to call it: a store is made on first use. Stored data does not change.",
     .example = "steno --store ./agents init --profile runtime-store",
     .opts = init_table,
     .opts_size = sizeof(struct init_opts),

@@ -147,7 +147,7 @@ static const struct opt log_table[] = {
     {"full", 0, OPT_FLAG, NULL, offsetof(struct log_opts, full),
         "whole results, arguments and thoughts"},
     {"follow", 'f', OPT_FLAG, NULL, offsetof(struct log_opts, follow),
-        "follow what is appended, until Ctrl-C"},
+        "show also what is appended later, until Ctrl-C"},
     {"no-pager", 0, OPT_FLAG, NULL, offsetof(struct log_opts, no_pager), "no pager"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
@@ -157,9 +157,10 @@ const struct command cmd_log = {
     .group = GROUP_READ,
     .usage = "CONV",
     .summary = "shows the transcript: messages, tool calls, results, errors",
-    .detail = "On a terminal with colours and through $STENO_PAGER, $PAGER or less. Control\n"
-              "characters in what was recorded are made visible; --raw lets them pass. With\n"
-              "--json: every record as a line.",
+    .detail =
+        "On a terminal, the transcript has colours and goes through $STENO_PAGER, $PAGER or less.\n"
+        "Control characters of recorded text are made visible; --raw prints them unchanged. With\n"
+        "--json, every record is printed as a line.",
     .example = "steno log demo\n"
                "steno log demo -n 5 --full\n"
                "steno log demo -f",

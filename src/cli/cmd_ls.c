@@ -248,8 +248,8 @@ static int catch_up(struct cli *c, const struct listing *shown, const struct ls_
         if (rc == 0)
                 cli_say(c, "%s",
                     str_eq(buf_str(&l.json), buf_str(&shown->json))
-                        ? "the list is complete, and was right"
-                        : "the list is complete now, and says something else; call steno ls again");
+                        ? "the list was up to date"
+                        : "the list has changed: run steno ls again");
         buf_release(&l.json);
         free(l.cursor);
         return rc < 0 ? cli_fail(c, &err) : EXIT_DONE;
@@ -294,10 +294,10 @@ static const struct opt ls_table[] = {
     {"limit", 'n', OPT_NUMBER, "N", offsetof(struct ls_opts, n), "how many; 20 by default"},
     {"number", 0, OPT_NUMBER, "N", offsetof(struct ls_opts, n), NULL},
     {"query", 'q', OPT_TEXT, "WORDS", offsetof(struct ls_opts, query),
-        "only where title or id contain these words"},
-    {"all", 'a', OPT_FLAG, NULL, offsetof(struct ls_opts, all), "of every project"},
+        "only conversations whose title or id contains these words"},
+    {"all", 'a', OPT_FLAG, NULL, offsetof(struct ls_opts, all), "conversations of every project"},
     {"wait", 0, OPT_FLAG, NULL, offsetof(struct ls_opts, wait),
-        "after a start of the machine, until every conversation was looked at"},
+        "after a start of the machine, wait until the list is up to date"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 
@@ -307,9 +307,10 @@ const struct command cmd_ls = {
     .usage = "",
     .summary = "lists conversations, newest activity first",
     .detail =
-        "Exit code 1 when none has the words of --query. The first list after the machine was "
-        "started is the one of before, says so (\"catching_up\" with --json), and is caught up "
-        "after it is printed; --wait, --quiet and a pipe without --json wait until it is complete.",
+        "Exit code 1 means that no conversation has the words of --query. After the machine was\n"
+        "restarted, the first list may be out of date. It says so (\"catching_up\" with --json),\n"
+        "and Steno brings it up to date after it has been printed. With --wait, with --quiet and\n"
+        "in a pipe without --json, steno ls waits for the complete list.",
     .example = "steno ls -n 5\n"
                "steno ls -q build --json | jq -r '.items[].id'",
     .opts = ls_table,

@@ -43,18 +43,20 @@ static int run_mcp(struct cli *c, const void *opts, int argc, char **argv)
         (void)argc, (void)argv;
         if (o->conformance)
                 return o->conversation || o->read_only
-                           ? cli_usage(c, "--conformance has no store, and no conversations")
+                           ? cli_usage(c, "--conformance uses no store, so it takes neither "
+                                          "--conversation nor --read-only")
                            : serve_fixtures(c, o->listen);
         if (o->listen)
-                return cli_usage(c, "--listen is for --conformance; steno serve has MCP over HTTP");
+                return cli_usage(
+                    c, "--listen needs --conformance; for MCP over HTTP use steno serve");
         if (!o->conversation && !o->read_only)
-                return cli_usage(c, "which conversation? use --conversation ID, or --project P "
+                return cli_usage(c, "no conversation given: use --conversation ID, or --project P "
                                     "--read-only for all of a project");
         if (o->conversation && o->read_only)
                 return cli_usage(c, "--read-only is for a whole project, --conversation for one "
                                     "conversation: use one of them");
         if (o->create && !o->conversation)
-                return cli_usage(c, "--create makes the conversation that --conversation names");
+                return cli_usage(c, "--create needs --conversation");
         int rc = o->create         ? cli_make_conv(c, o->conversation)
                  : o->conversation ? cli_open_conv(c, o->conversation)
                                    : cli_open_store(c, CLI_MUST_EXIST);
@@ -73,13 +75,13 @@ static const struct opt mcp_table[] = {
     {"conversation", 0, OPT_TEXT, "CONV", offsetof(struct mcp_opts, conversation),
         "the conversation that the client reads"},
     {"create", 0, OPT_FLAG, NULL, offsetof(struct mcp_opts, create),
-        "make the conversation where it is not there"},
+        "make the conversation if it does not exist"},
     {"read-only", 0, OPT_FLAG, NULL, offsetof(struct mcp_opts, read_only),
-        "every conversation of the project (--project), for reading"},
+        "every conversation of the project (--project)"},
     {"conformance", 0, OPT_FLAG, NULL, offsetof(struct mcp_opts, conformance),
-        "serve the fixtures of MCP's conformance suite over HTTP, without store and token"},
+        "serve the fixtures of MCP's conformance suite over HTTP, without a store and a token"},
     {"listen", 0, OPT_TEXT, "ADDR:PORT", offsetof(struct mcp_opts, listen),
-        "with --conformance: where to listen; a free port by default"},
+        "with --conformance: the address to listen on; a free port by default"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 
@@ -87,11 +89,12 @@ const struct command cmd_mcp = {
     .name = "mcp",
     .group = GROUP_SERVE,
     .usage = "--conversation CONV [--create] | --read-only",
-    .summary = "an MCP server on standard input and output",
-    .detail = "Gives an MCP client the context_* tools, conversation_read, and the stored outputs "
-              "as resources. It reaches the one conversation that is named here, or with "
-              "--read-only all of a project; the model never chooses. Every tool only reads. "
-              "steno serve has the same at POST /mcp?conversation=CONV.",
+    .summary = "runs an MCP server on standard input and output",
+    .detail =
+        "Gives an MCP client the context_* tools, conversation_read, and the stored outputs as\n"
+        "resources. The client can read only the conversation that is named here, or with\n"
+        "--read-only those of one project. No tool writes anything. steno serve offers the same\n"
+        "at POST /mcp?conversation=CONV.",
     .example = "steno mcp --conversation demo\n"
                "steno --project work mcp --read-only",
     .opts = mcp_table,

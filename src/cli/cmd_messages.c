@@ -77,7 +77,7 @@ static void say_damage(struct cli *c, const struct json *report)
                 return;
         buf_init(&ranges, 0);
         put_ranges(&ranges, report, json_get(report, 0, "damaged"));
-        cli_refuse(c, 0, "%llu damaged record%s, left out or not whole: seq %s (steno check)",
+        cli_refuse(c, 0, "%llu damaged record%s, left out or incomplete: seq %s (steno check)",
             (unsigned long long)n, n == 1 ? "" : "s", buf_cstr(&ranges));
         buf_release(&ranges);
 }
@@ -155,9 +155,9 @@ static const struct opt messages_table[] = {
     {"format", 0, OPT_TEXT, "F", offsetof(struct messages_opts, format),
         "openai (default), responses, anthropic, gemini, chat, uimessage, stored, ..."},
     {"edit", 0, OPT_LIST, "JSON", offsetof(struct messages_opts, edit),
-        "an edit strategy, an array of them, or auto; may be given again"},
+        "an edit strategy, an array of them, or auto; can be repeated"},
     {"pin", 0, OPT_TEXT, "MSG", offsetof(struct messages_opts, pin),
-        "edits see nothing after this message, so that a prompt cache holds"},
+        "edit as if the history ended at this message, so that a prompt cache stays valid"},
     {"budget", 0, OPT_NUMBER, "N", offsetof(struct messages_opts, budget), "at most N tokens"},
     {"last", 0, OPT_NUMBER, "N", offsetof(struct messages_opts, last), "only the last N messages"},
     {"after", 0, OPT_NUMBER, "SEQ", offsetof(struct messages_opts, after),
@@ -169,7 +169,7 @@ static const struct opt messages_table[] = {
     {"outputs", 0, OPT_CHOICE, "stub|full", offsetof(struct messages_opts, outputs),
         "large tool outputs as a model sees them, or whole"},
     {"all", 0, OPT_FLAG, NULL, offsetof(struct messages_opts, all),
-        "also messages that are kept out of contexts"},
+        "include messages that are kept out of contexts"},
     {"strict", 0, OPT_FLAG, NULL, offsetof(struct messages_opts, strict),
         "only members that the provider's own types have"},
     {"report", 0, OPT_FLAG, NULL, offsetof(struct messages_opts, report),
@@ -183,9 +183,9 @@ const struct command cmd_messages = {
     .usage = "CONV",
     .summary = "prints a view of a conversation: a JSON array of messages",
     .detail =
-        "A view is always valid for its format: each call has one result, each result a\n"
-        "call. --report says what had to be repaired for that. --format stored is not a view\n"
-        "for a model: it is every message exactly as it was sent.",
+        "A view is always valid for its format: each call has one result, and each result has a\n"
+        "call. --report says what was repaired for that. --format stored is not for a model: it\n"
+        "prints every message exactly as it was sent.",
     .example = "steno messages demo\n"
                "steno messages demo --format anthropic --budget 8000 --report",
     .opts = messages_table,

@@ -144,22 +144,22 @@ static int run_output(struct cli *c, const void *opts, int argc, char **argv)
 }
 
 static const struct opt output_table[] = {
-    {"tool", 0, OPT_TEXT, "NAME", offsetof(struct output_opts, tool), "which tool it was"},
+    {"tool", 0, OPT_TEXT, "NAME", offsetof(struct output_opts, tool), "the name of the tool"},
     {"call", 0, OPT_TEXT, "ID", offsetof(struct output_opts, call), "the call that it answers"},
     {"server", 0, OPT_TEXT, "S", offsetof(struct output_opts, server), "the tool's MCP server"},
     {"error", 0, OPT_FLAG, NULL, offsetof(struct output_opts, error), "the tool failed"},
     {"duration", 0, OPT_NUMBER, "MS", offsetof(struct output_opts, duration), "how long it ran"},
     {"exit", 0, OPT_NUMBER, "CODE", offsetof(struct output_opts, exit_code), "its exit code"},
     {"record", 0, OPT_FLAG, NULL, offsetof(struct output_opts, record),
-        "take it also when no such call is open, and mark it"},
+        "store it even if no such call is open, and mark it"},
     {"profile", 0, OPT_TEXT, "P", offsetof(struct output_opts, profile),
-        "of materialization: default or runtime-store"},
+        "which outputs get a file of their own: default or runtime-store"},
     {"max-inline-chars", 0, OPT_NUMBER, "N", offsetof(struct output_opts, max_chars),
         "a larger output gets a file of its own"},
     {"max-inline-bytes", 0, OPT_NUMBER, "N", offsetof(struct output_opts, max_bytes),
         "the same, in bytes"},
     {"no-context-tools", 0, OPT_FLAG, NULL, offsetof(struct output_opts, no_context_tools),
-        "the model has no context_* tools; do not name them"},
+        "do not mention the context_* tools, because the model does not have them"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 
@@ -168,8 +168,10 @@ const struct command cmd_output = {
     .group = GROUP_RECORD,
     .usage = "CONV --tool NAME --call ID",
     .summary = "stores standard input as a tool's output and prints what a model would see",
-    .detail = "Any size in constant memory. A large output becomes a file of its own while it\n"
-              "streams, can be read meanwhile (steno context tail -f), and survives a kill.",
+    .detail =
+        "The output may have any size; the memory used stays constant. A large output gets a file\n"
+        "of its own while it is read. This file can be read at the same time (steno context tail\n"
+        "-f), and survives a kill.",
     .example = "make test 2>&1 | steno output demo --tool run_tests --call call_7f",
     .opts = output_table,
     .opts_size = sizeof(struct output_opts),

@@ -42,7 +42,7 @@ static int run_project(struct cli *c, const void *opts, int argc, char **argv)
 
 static const struct opt project_table[] = {
     {"outputs", 0, OPT_CHOICE, "stub|full|default", offsetof(struct project_opts, outputs),
-        "what clients that stored large outputs get back when they do not say"},
+        "what a client that stored a large output gets back by default"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 
@@ -51,7 +51,7 @@ const struct command cmd_project = {
     .group = GROUP_KEEP,
     .usage = "[PROJECT]",
     .summary = "shows the settings of a project, or changes them",
-    .detail = "The configs of a conversation and the parameter of a request come before them.",
+    .detail = "The configs of a conversation and the parameter of a request override them.",
     .example = "steno project shop --outputs stub",
     .max_args = 1,
     .opts = project_table,

@@ -276,10 +276,11 @@ const struct command cmd_record = {
     .group = GROUP_RECORD,
     .usage = "-- CMD ARGV...",
     .summary = "runs a program and records its calls to a model",
-    .detail = "A gateway listens on a free port while the program runs. It finds it by "
-              "OPENAI_BASE_URL, OPENAI_API_BASE, ANTHROPIC_BASE_URL and GOOGLE_GEMINI_BASE_URL; "
-              "what these were before is where the requests go. The program's own keys are passed "
-              "on and never stored. Exits as the program did.",
+    .detail =
+        "A gateway listens on a free port while the program runs. The program finds it through\n"
+        "OPENAI_BASE_URL, OPENAI_API_BASE, ANTHROPIC_BASE_URL and GOOGLE_GEMINI_BASE_URL. The\n"
+        "gateway sends the requests to the addresses that these variables had before. The\n"
+        "program's own keys are passed on and never stored. The exit code is the program's.",
     .example = "steno record -- codex exec 'run the tests'\n"
                "steno ls",
     .min_args = 1,

@@ -186,11 +186,11 @@ static int run_trash(struct cli *c, const void *opts, int argc, char **argv)
 
         (void)argc, (void)argv;
         if (o->restore != NULL && o->empty)
-                return cli_usage(c, "--restore and --empty do not go together");
+                return cli_usage(c, "--restore and --empty cannot be used together");
         if (o->as != NULL && o->restore == NULL)
-                return cli_usage(c, "--as goes with --restore");
+                return cli_usage(c, "--as needs --restore");
         if (o->days.set && !o->empty)
-                return cli_usage(c, "--days goes with --empty");
+                return cli_usage(c, "--days needs --empty");
         if (o->days.v > 36500)
                 return cli_usage(c, "--days: more than a hundred years");
         c->sealing = true;
@@ -204,10 +204,11 @@ static int run_trash(struct cli *c, const void *opts, int argc, char **argv)
 
 static const struct opt trash_table[] = {
     {"restore", 0, OPT_TEXT, "CONV", offsetof(struct trash_opts, restore),
-        "bring back the newest of that id, or the one with that trash id"},
-    {"as", 0, OPT_TEXT, "ID", offsetof(struct trash_opts, as), "with --restore: under another id"},
+        "bring back the newest conversation with that id, or the one with that trash id"},
+    {"as", 0, OPT_TEXT, "ID", offsetof(struct trash_opts, as),
+        "with --restore: give it another id"},
     {"empty", 0, OPT_FLAG, NULL, offsetof(struct trash_opts, empty),
-        "remove for good what is in the trash; asks, or needs --yes"},
+        "remove everything in the trash for good; asks, or needs --yes"},
     {"days", 0, OPT_NUMBER, "N", offsetof(struct trash_opts, days),
         "with --empty: only what was deleted more than N days ago"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
@@ -300,8 +301,8 @@ static int run_purge(struct cli *c, const void *opts, int argc, char **argv)
         return rc != 0 || damaged == 0
                    ? rc
                    : cli_refuse(c, EXIT_CORRUPT,
-                         "%llu damaged place%s in the log stayed, and may hold what was deleted "
-                         "(steno check --repair moves such bytes to quarantine/)",
+                         "%llu damaged place%s in the log could not be purged, and may hold "
+                         "deleted bytes (steno check --repair moves such bytes to quarantine/)",
                          (unsigned long long)damaged, damaged == 1 ? "" : "s");
 }
 
@@ -309,11 +310,12 @@ const struct command cmd_purge = {
     .name = "purge",
     .group = GROUP_KEEP,
     .usage = "CONV",
-    .summary = "drops the bytes of deleted messages from the disk",
-    .detail = "The seqs stay, as tombstones. Where there is no such conversation, all that are in\n"
-              "the trash under that id, or the one with that trash id, are removed altogether.\n"
-              "Asks on a terminal, needs --yes elsewhere. Damaged bytes stay, with exit code 4:\n"
-              "run steno check --repair first, and look into quarantine/.",
+    .summary = "removes the bytes of deleted messages from the disk",
+    .detail =
+        "Each deleted message leaves a tombstone with its seq. If no conversation has the id,\n"
+        "those with that id or trash id are removed from the trash for good. On a terminal it\n"
+        "asks; elsewhere it needs --yes. Damaged bytes are not removed, and the exit code is 4:\n"
+        "run steno check --repair first, and look into quarantine/.",
     .example = "steno purge demo --yes",
     .min_args = 1,
     .max_args = 1,

@@ -38,7 +38,7 @@ static int run_run(struct cli *c, const void *opts, int argc, char **argv)
         buf_init(&text, 0);
         rc = input_slurp(c, NULL, &text);
         if (rc == 0 && (buf_cstr(&text) == NULL || text.n == 0))
-                rc = cli_usage(c, "there is no prompt: neither --prompt nor standard input");
+                rc = cli_usage(c, "no prompt given: use --prompt or standard input");
         if (rc == 0)
                 rc = run_loop(c, o, buf_str(&text));
         buf_release(&text);
@@ -55,9 +55,9 @@ static int run_continue(struct cli *c, const void *opts, int argc, char **argv)
 
 #define RUN_ROWS                                                                                   \
         {"mode", 0, OPT_CHOICE, "chat|agent|run", offsetof(struct run_opts, mode),                 \
-            "what the messages are marked with (run)"},                                            \
+            "the mode that the messages are marked with (run by default)"},                        \
             {"run-id", 0, OPT_TEXT, "ID", offsetof(struct run_opts, run_id),                       \
-                "an id of your own for steno watch"},                                              \
+                "an id of your own for this run, for steno watch"},                                \
             TALK_ROWS(struct run_opts),                                                            \
         {                                                                                          \
                 NULL, 0, OPT_FLAG, NULL, 0, NULL                                                   \
@@ -65,7 +65,7 @@ static int run_continue(struct cli *c, const void *opts, int argc, char **argv)
 
 static const struct opt run_table[] = {
     {"prompt", 'p', OPT_TEXT, "T", offsetof(struct run_opts, prompt),
-        "what the user says; standard input when it is missing"},
+        "what the user says; standard input by default"},
     RUN_ROWS,
 };
 
@@ -76,10 +76,12 @@ const struct command cmd_run = {
     .group = GROUP_RUN,
     .usage = "CONV --prompt T",
     .summary = "runs the conversation against a model with tools until the model is done",
-    .detail = "Text goes to standard output as it comes, what tools do to standard error. Calls\n"
-              "that no rule of the configuration allows are asked for on the terminal; elsewhere\n"
-              "they are denied, unless --yes is given. With --json: the run's events as lines.\n"
-              "Whatever ends it, a kill included: steno continue continues from there.",
+    .detail =
+        "The model's text goes to standard output as it arrives, and the tools' activity to\n"
+        "standard error. If no rule of the configuration allows a call, you are asked on the\n"
+        "terminal; without a terminal the call is denied, unless --yes is given. With --json, the\n"
+        "run's events are printed as lines. Whatever ends the run, even a kill: steno continue\n"
+        "continues from there.",
     .example = "steno run demo --prompt \"Why is the build red?\" --model gpt-4o-mini\n"
                "steno run demo -p \"Go on\" --max-turns 5 --json",
     .opts = run_table,
@@ -94,8 +96,9 @@ const struct command cmd_continue = {
     .group = GROUP_RUN,
     .usage = "CONV",
     .summary = "continues after a crash, an error or a stop",
-    .detail = "Tools that are done are not run again. One that was running when the program died\n"
-              "is not run again by itself either: the model is told that its effects are unknown.",
+    .detail =
+        "A tool that has finished is not run again. A tool that was running when the program died\n"
+        "is not run again automatically either: the model is told that its effects are unknown.",
     .example = "steno continue demo",
     .opts = continue_table,
     .opts_size = sizeof(struct run_opts),

@@ -51,7 +51,7 @@ static int run_seal(struct cli *c, const void *opts, int argc, char **argv)
         char *report = NULL;
 
         if (o->all && argc > 0)
-                return cli_usage(c, "--all seals every conversation: leave out %s", argv[0]);
+                return cli_usage(c, "--all seals every conversation: use it without %s", argv[0]);
         c->sealing = true;
         int rc = cli_open_store(c, CLI_MUST_EXIST);
         if (rc != 0)
@@ -66,13 +66,14 @@ static int run_seal(struct cli *c, const void *opts, int argc, char **argv)
         term_progress_end(&bar);
         if (rc == STENO_EDENIED)
                 return cli_refuse(c, EXIT_REFUSED,
-                    "there is no key to seal with: steno key new makes one, or set STENO_SEAL_KEY");
+                    "there is no key to seal with: make one with steno key new, or set "
+                    "STENO_SEAL_KEY");
         return rc < 0 ? cli_fail(c, &err) : show_sealed(c, report);
 }
 
 static const struct opt seal_table[] = {
     {"all", 0, OPT_FLAG, NULL, offsetof(struct seal_opts, all),
-        "every conversation of every project that changed; the default without CONV"},
+        "every conversation of every project that has changed; the default without CONV"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 
@@ -80,10 +81,10 @@ const struct command cmd_seal = {
     .name = "seal",
     .group = GROUP_KEEP,
     .usage = "[CONV...]",
-    .summary = "signs what is stored, so that a change of it shows later",
+    .summary = "signs what is stored, so that later changes can be detected",
     .detail =
-        "Prints the checkpoint of the store's log of seals: keep it where nobody who can change\n"
-        "the store can change it. A seal detects, it does not prevent.",
+        "Prints the checkpoint of the store's log of seals. Keep it in a place that nobody who\n"
+        "can change the store can change. A seal detects changes; it does not prevent them.",
     .example = "steno seal --all >>checkpoints.txt",
     .opts = seal_table,
     .opts_size = sizeof(struct seal_opts),
@@ -174,7 +175,7 @@ static int check_proof(struct cli *c, const char *path, struct buf *key)
         if (rc == 0 && steno_prove_check(proof.p, proof.n, buf_cstr(key), &err) < 0)
                 rc = cli_fail(c, &err);
         else if (rc == 0)
-                cli_say(c, "the proof is right");
+                cli_say(c, "the proof is valid");
         buf_release(&proof);
         return rc;
 }
@@ -255,7 +256,7 @@ static int run_verify(struct cli *c, const void *opts, int argc, char **argv)
 
 static const struct opt verify_table[] = {
     {"checkpoint", 0, OPT_TEXT, "FILE", offsetof(struct verify_opts, checkpoint),
-        "checkpoints that were kept elsewhere; their history must still be there"},
+        "checkpoints that were kept elsewhere; the log must still continue them"},
     {"key", 0, OPT_TEXT, "KEY|FILE", offsetof(struct verify_opts, key),
         "the public key that signed; your own by default"},
     {"proof", 0, OPT_TEXT, "FILE", offsetof(struct verify_opts, proof),
@@ -267,8 +268,9 @@ const struct command cmd_verify = {
     .name = "verify",
     .group = GROUP_KEEP,
     .usage = "[CONV]",
-    .summary = "compares the store with its seals; names what was changed, added, removed or moved",
-    .detail = "Exit code 4 when something is not what was sealed.",
+    .summary =
+        "compares the store with its seals; reports what was changed, added, removed or moved",
+    .detail = "Exit code 4 means that something differs from what was sealed.",
     .example = "steno verify --key auditor.pub --checkpoint checkpoints.txt",
     .opts = verify_table,
     .opts_size = sizeof(struct verify_opts),

@@ -130,7 +130,7 @@ static int run_search(struct cli *c, const void *opts, int argc, char **argv)
         char *answer = NULL;
 
         if (o->limit.set && o->limit.v == 0)
-                return cli_usage(c, "-n takes a number from 1 on");
+                return cli_usage(c, "-n must be 1 or more");
         int rc = cli_open_store(c, CLI_MUST_EXIST);
         if (rc != 0)
                 return rc;
@@ -165,7 +165,7 @@ static const struct opt search_table[] = {
     {"limit", 'n', OPT_NUMBER, "N", offsetof(struct search_opts, limit),
         "how many hits; 20 by default"},
     {"cursor", 0, OPT_TEXT, "CURSOR", offsetof(struct search_opts, cursor),
-        "the next_cursor of the page before"},
+        "the next_cursor of the previous page"},
     {"all", 0, OPT_FLAG, NULL, offsetof(struct search_opts, all), "in all projects"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
@@ -177,13 +177,13 @@ const struct command cmd_search = {
     .summary = "finds words in messages, calls, results and outputs",
     .detail =
         "WORDS are words, \"phrases\", prefixes (wor*), -words that must not occur (in one\n"
-        "argument with others, or after --) and one /regular expression/; all of them must hold.\n"
+        "argument with others, or after --) and one /regular expression/; a hit matches all.\n"
         "Filters: role:user|assistant|tool|system, tool:NAME, conversation:ID, model:NAME,\n"
-        "is:error, in:output, after:2026-11-01, before:2026-12-01, and with --all project:NAME.\n"
-        "\n"
-        "A hit says where it is: conversation and record, and of an output its ref and line.\n"
-        "Messages come before outputs, new ones first. The index is brought up to date for up to\n"
-        "two seconds first; standard error says what is missing. Exit code 1: no match.",
+        "is:error, in:output, after:2026-11-01, before:2026-12-01, and with --all project:NAME.\n\n"
+        "A hit names its conversation and record, and for an output its ref and line. Messages\n"
+        "come before outputs, and new ones first. Before it searches, Steno updates the index for\n"
+        "up to two seconds; standard error says what is not indexed yet. Exit code 1 means no\n"
+        "match.",
     .example = "steno search timeout role:tool is:error\n"
                "steno search '\"connection refused\" -localhost after:2026-11-01'\n"
                "steno search '/ERR_[A-Z]+_FAILED/ in:output'",

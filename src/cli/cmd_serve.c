@@ -45,10 +45,10 @@ static void show_store(struct cli *c, const char *url)
         const char *at = user ? strchr(user + 3, '@') : NULL;
         const char *colon = at ? memchr(user + 3, ':', (size_t)(at - user) - 3) : NULL;
         if (colon)
-                cli_say(c, "serving %.*s:...%s; open the address above, Ctrl-C ends it",
+                cli_say(c, "serving %.*s:...%s; open the address above; Ctrl-C stops the server",
                     (int)(colon - url), url, at);
         else
-                cli_say(c, "serving %s; open the address above, Ctrl-C ends it", url);
+                cli_say(c, "serving %s; open the address above; Ctrl-C stops the server", url);
 }
 
 static int serve_until_signal(struct cli *c, const struct server_options *opt)
@@ -145,26 +145,26 @@ static int run_serve(struct cli *c, const void *opts, int argc, char **argv)
 
 static const struct opt serve_table[] = {
     {"listen", 0, OPT_TEXT, "ADDR:PORT", offsetof(struct serve_opts, listen),
-        "where to listen, 127.0.0.1:7717 by default; port 0 takes a free one"},
+        "the address to listen on, 127.0.0.1:7717 by default; port 0 takes a free port"},
     {"host", 0, OPT_LIST, "NAME", offsetof(struct serve_opts, hosts),
-        "another name that may stand in Host; may be given again"},
+        "accept this name in the header Host, too; can be repeated"},
     {"allow-remote", 0, OPT_FLAG, NULL, offsetof(struct serve_opts, allow_remote),
         "allow an address that is not loopback"},
     {"public", 0, OPT_TEXT, "PROJECT", offsetof(struct serve_opts, public_project),
         "let visitors without a token chat in this project"},
     {"log", 0, OPT_TEXT, "FILE", offsetof(struct serve_opts, log),
-        "access log, a JSON line a request; standard error by default"},
+        "access log, one line of JSON for each request; standard error by default"},
     {"provider", 0, OPT_TEXT, "NAME", offsetof(struct serve_opts, provider),
-        "whose API the endpoint speaks: openai, responses, anthropic, script ($STENO_PROVIDER)"},
+        "the API of the endpoint: openai, responses, anthropic, script ($STENO_PROVIDER)"},
     {"base-url", 0, OPT_TEXT, "URL", offsetof(struct serve_opts, base_url),
-        "the model's endpoint; else $OPENAI_BASE_URL"},
+        "the model's endpoint; $OPENAI_BASE_URL by default"},
     {"model", 0, OPT_TEXT, "NAME", offsetof(struct serve_opts, model), "the model to ask"},
     {"script", 0, OPT_TEXT, "FILE", offsetof(struct serve_opts, script),
         "a scripted model instead of a real one"},
     {"no-tools", 0, OPT_FLAG, NULL, offsetof(struct serve_opts, no_tools),
-        "neither commands nor MCP servers"},
+        "give the model neither commands nor MCP servers"},
     {"tools-as", 0, OPT_TEXT, "native|text", offsetof(struct serve_opts, tools_as),
-        "text: for models without function calling"},
+        "text is for models without function calling"},
     {"strict", 0, OPT_FLAG, NULL, offsetof(struct serve_opts, strict),
         "send only members that the provider's own types have"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
@@ -175,8 +175,9 @@ const struct command cmd_serve = {
     .group = GROUP_SERVE,
     .usage = "",
     .summary = "serves the store and its page, and prints the address to open",
-    .detail = "The address has a token in its fragment; every request needs one (steno token). "
-              "SIGTERM finishes what was accepted and ends.",
+    .detail =
+        "The printed address has a token in its fragment; every request needs one (steno token).\n"
+        "On SIGTERM the server completes the requests that it has accepted, and ends.",
     .example = "steno serve\n"
                "steno serve --listen 127.0.0.1:0 --json",
     .opts = serve_table,

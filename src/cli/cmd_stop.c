@@ -33,8 +33,9 @@ const struct command cmd_stop = {
     .group = GROUP_RUN,
     .usage = "RUN",
     .summary = "stops a run, wherever it is running",
-    .detail = "The run ends as after Ctrl-C: calls that are running get an interrupted result,\n"
-              "and the history can be continued. A conversation's id means its run at work.",
+    .detail =
+        "The run ends as after Ctrl-C: calls that are running get an interrupted result, and the\n"
+        "history can be continued. The id of a conversation stands for its active run.",
     .example = "steno stop run_01J...",
     .min_args = 1,
     .max_args = 1,
@@ -114,7 +115,7 @@ static int answer(struct cli *c, const struct approve_opts *o, char **argv, cons
                 if (rc == 0)
                         cli_say(c, "%s was %s", argv[1], o->deny ? "denied" : "allowed");
                 else if (rc > 0)
-                        cli_say(c, "the answer was sent; %s has not taken it yet", argv[0]);
+                        cli_say(c, "the answer was sent; %s has not read it yet", argv[0]);
         }
         free(approval);
         json_release(&j);
@@ -153,9 +154,10 @@ const struct command cmd_approve = {
     .name = "approve",
     .group = GROUP_RUN,
     .usage = "RUN CALL",
-    .summary = "lets a call run that waits for permission",
-    .detail = "Shows the call and asks; elsewhere than at a terminal, --yes is needed. It reaches\n"
-              "the run through the store, whichever process or server holds it.",
+    .summary = "allows a call that waits for permission",
+    .detail =
+        "Shows the call and asks; without a terminal, --yes is needed. The answer reaches the run\n"
+        "through the store, whichever process or server runs it.",
     .example = "steno approve run_01J... call_0\n"
                "steno approve run_01J... call_0 --deny",
     .opts = approve_table,

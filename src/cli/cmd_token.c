@@ -92,7 +92,7 @@ static int run_rm(struct cli *c, const void *opts, int argc, char **argv)
 
 static const struct opt new_table[] = {
     {"label", 0, OPT_TEXT, "TEXT", offsetof(struct new_opts, label),
-        "what it is for; token ls shows it"},
+        "what the token is for; token ls shows this"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 
@@ -100,8 +100,8 @@ const struct command cmd_token_new = {
     .name = "token new",
     .group = GROUP_SERVE,
     .usage = "",
-    .summary = "makes a token for the project and prints it, once",
-    .detail = "Only its hash is stored. A running server honours it within a second.",
+    .summary = "makes a token for the project and prints it this once",
+    .detail = "Only its hash is stored. A running server accepts it within a second.",
     .example = "steno token new --project research --label 'the laptop'",
     .opts = new_table,
     .opts_size = sizeof(struct new_opts),
@@ -112,7 +112,7 @@ const struct command cmd_token_ls = {
     .name = "token ls",
     .group = GROUP_SERVE,
     .usage = "",
-    .summary = "lists the tokens there are, by id",
+    .summary = "lists the tokens by id",
     .example = "steno token ls",
     .run = run_ls,
 };

@@ -42,7 +42,7 @@ static void warn_of_mistakes(struct cli *c, const char *path)
         char *directory = strndup(path, strlen(path) - strlen("/steno.json"));
         struct config_sources from = {.env = (const char *const *)environ, .directory = directory};
         if (directory && config_load(&config, &from, &err))
-                cli_say(c, "it is trusted, but nothing starts with it: %s", err.msg);
+                cli_say(c, "it is trusted, but no command works with it: %s", err.msg);
         else if (directory)
                 config_release(&config);
         free(directory);
@@ -102,7 +102,7 @@ static int run_trust(struct cli *c, const void *opts, int argc, char **argv)
 }
 
 static const struct opt trust_table[] = {
-    {"forget", 0, OPT_FLAG, NULL, offsetof(struct trust_opts, forget), "take the trust back"},
+    {"forget", 0, OPT_FLAG, NULL, offsetof(struct trust_opts, forget), "no longer trust it"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 
@@ -111,8 +111,9 @@ const struct command cmd_trust = {
     .group = GROUP_RUN,
     .usage = "[DIR]",
     .summary = "trusts a folder's steno.json as it is now",
-    .detail = "Until then none of its settings counts, because a cloned folder could start "
-              "programs with them or speak to the model. A changed file has to be trusted again.",
+    .detail =
+        "Before that, Steno ignores its settings, because those of a cloned folder could start\n"
+        "programs or give instructions to the model. A changed file has to be trusted again.",
     .example = "steno trust\n"
                "steno trust --forget",
     .opts = trust_table,

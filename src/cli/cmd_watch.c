@@ -122,10 +122,9 @@ const struct command cmd_watch = {
     .usage = "RUN",
     .summary = "shows a run's events, from the start and live",
     .detail =
-        "Any number of people may watch, while it runs or long after. A conversation's id means\n"
-        "its run at work, else its newest. With --json: events as lines, "
-        "{\"seq\",\"type\",\"data\"};\n"
-        "the last one is run_finished.",
+        "Any number of people can watch a run, while it is active and after its end. The id of a\n"
+        "conversation stands for its active run, or else its newest. With --json, events are\n"
+        "printed as lines of {\"seq\",\"type\",\"data\"}; the last one is run_finished.",
     .example = "steno watch run_01J...\n"
                "steno watch nightly --after 120 --json\n"
                "steno watch demo",

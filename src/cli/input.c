@@ -144,7 +144,7 @@ static enum input_next fill(struct input_values *v, const char **what)
         ssize_t k;
 
         if (room == NULL) {
-                *what = "a batch of this size finds no room in memory";
+                *what = "there is not enough memory for a batch of this size";
                 return INPUT_TOO_BIG;
         }
         k = input_read(v->fd, room, READ_CHUNK);

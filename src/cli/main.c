@@ -50,10 +50,9 @@ static int check_count(struct cli *c, int argc, char **argv)
         const struct command *cmd = c->cmd;
 
         if (argc < cmd->min_args)
-                return cli_usage(
-                    c, argc == 0 ? "what is missing: %s" : "more is needed: %s", cmd->usage);
+                return cli_usage(c, "too few arguments; usage: steno %s %s", cmd->name, cmd->usage);
         if (cmd->max_args >= 0 && argc > cmd->max_args)
-                return cli_usage(c, "\"%s\" is one argument too many", argv[cmd->max_args]);
+                return cli_usage(c, "unexpected argument \"%s\"", argv[cmd->max_args]);
         return 0;
 }
 

@@ -97,12 +97,15 @@ static void man_all(struct out *o)
                 man_command(o, all[i]);
         out_puts(o, ".SH EXIT STATUS\n");
         put_roff(o, help_exit_codes);
-        out_puts(o, ".\n.SH ENVIRONMENT\n.TP\n.B STENO_STORE\nthe store, unless \\-\\-store is "
-                    "given\n.TP\n.B STENO_PROJECT\nthe project, unless \\-\\-project is given\n"
-                    ".TP\n.B XDG_DATA_HOME\nwhere the default store is: \\fI$XDG_DATA_HOME/steno"
-                    "\\fR, else \\fI~/.local/share/steno\\fR\n.TP\n.B NO_COLOR\nno colours, when "
-                    "set and not empty\n.TP\n.B STENO_PAGER\\fR, \\fBPAGER\nwhat long answers go "
-                    "through on a terminal; \\fIless \\-FRX\\fR unless set\n");
+        out_puts(o,
+            ". .SH ENVIRONMENT .TP .B STENO_STORE the store, unless \\-\\-store is given .TP .B\n"
+            "STENO_PROJECT the project, unless \\-\\-project is given .TP .B XDG_DATA_HOME where "
+            "the\n"
+            "default store is: \\fI$XDG_DATA_HOME/steno\\fR, else \\fI~/.local/share/steno\\fR .TP "
+            ".B\n"
+            "NO_COLOR no colours, when set and not empty .TP .B STENO_PAGER\\fR, \\fBPAGER the "
+            "pager\n"
+            "for long answers on a terminal; \\fIless \\-FRX\\fR unless set\n");
 }
 
 /* "context read" as a page's name has it: "context-read". */

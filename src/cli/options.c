@@ -21,11 +21,10 @@ const struct opt cli_globals[] = {
     {"json", 0, OPT_FLAG, NULL, offsetof(struct cli, json), "answer in JSON, with stable names"},
     {"color", 0, OPT_CHOICE, "auto|always|never", offsetof(struct cli, color),
         "colours; auto is on a terminal without $NO_COLOR"},
-    {"quiet", 0, OPT_FLAG, NULL, offsetof(struct cli, quiet), "no progress and no remarks"},
-    {"raw", 0, OPT_FLAG, NULL, offsetof(struct cli, raw),
-        "let control characters reach the terminal"},
-    {"yes", 'y', OPT_FLAG, NULL, offsetof(struct cli, yes), "do not ask"},
-    {"help", 'h', OPT_FLAG, NULL, offsetof(struct cli, help), "this help"},
+    {"quiet", 0, OPT_FLAG, NULL, offsetof(struct cli, quiet), "print no progress and no remarks"},
+    {"raw", 0, OPT_FLAG, NULL, offsetof(struct cli, raw), "print control characters unchanged"},
+    {"yes", 'y', OPT_FLAG, NULL, offsetof(struct cli, yes), "answer yes to every question"},
+    {"help", 'h', OPT_FLAG, NULL, offsetof(struct cli, help), "print this help"},
     {"version", 'V', OPT_FLAG, NULL, offsetof(struct cli, version), "print the version"},
     {"help-man", 0, OPT_FLAG, NULL, offsetof(struct cli, help_man), NULL},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
@@ -85,7 +84,8 @@ static int store_value(struct cli *c, const struct found *f, const char *value)
                 return store_number(c, f->opt, value, field);
         case OPT_LIST:
                 if (list->n == OPT_LIST_MAX)
-                        return cli_usage(c, "--%s: more than %d times", f->opt->name, OPT_LIST_MAX);
+                        return cli_usage(
+                            c, "--%s is given more than %d times", f->opt->name, OPT_LIST_MAX);
                 list->v[list->n++] = value;
                 return 0;
         case OPT_CHOICE:

@@ -62,7 +62,7 @@ static void check_source(struct anthropic *a, size_t i, json_ref b)
         if (json_is(c->j, type, "url") &&
             !rules_is_address(accept_text(c, json_get(c->j, source, "url")), c->rules->https_only))
                 accept_fail(
-                    c, "source_url", i, NO_CALL, "a source of type url is an https address");
+                    c, "source_url", i, NO_CALL, "a source of type url must be an https address");
         if (json_is(c->j, type, "base64") &&
             (!rules_is_base64(data) || (image && real && !str_is(media, real))))
                 accept_fail(c, "source_data", i, NO_CALL,
@@ -156,7 +156,7 @@ static void check_tool_result(struct anthropic *a, size_t i, json_ref b)
         bool empty = t == JSON_NOTHING || (t == JSON_STRING && !accept_text(c, content).n) ||
                      (t == JSON_ARRAY && !json_count(c->j, content));
         if (empty && json_bool(c->j, json_get(c->j, b, "is_error"), false))
-                accept_fail(c, "empty_error", i, id, "a failure must say something");
+                accept_fail(c, "empty_error", i, id, "a result with is_error must have content");
         if (t != JSON_NOTHING && t != JSON_STRING && t != JSON_ARRAY)
                 accept_fail(c, "result_content", i, id,
                     "the content of a tool_result is a string or an array of blocks");

@@ -42,17 +42,17 @@ static void check_part(struct check *c, size_t i, json_ref part, const char *typ
         json_ref in = json_get(j, part, type);
         if (strcmp(type, "text") == 0) {
                 if (json_type(j, in) != JSON_STRING || !accept_text(c, in).n)
-                        accept_fail(c, "empty_text", i, NO_CALL, "a text part says nothing");
+                        accept_fail(c, "empty_text", i, NO_CALL, "a text part is empty");
         } else if (strcmp(type, "image_url") == 0) {
                 if (!accept_is_image(c, accept_text(c, json_get(j, in, "url"))))
                         accept_fail(c, "image_url", i, NO_CALL,
-                            "an image is a web address or a data URL of an image type");
+                            "an image must be a web address or a data URL of an image type");
         } else if (strcmp(type, "input_audio") == 0) {
                 if (!rules_is_base64(accept_text(c, json_get(j, in, "data"))))
                         accept_fail(c, "audio_data", i, NO_CALL, "the sound is not base64");
         } else if (strcmp(type, "file") == 0 && !is_file(c, in)) {
                 accept_fail(c, "file_data", i, NO_CALL,
-                    "a file is a file id, or a data URL together with a filename");
+                    "a file must be a file id, or a data URL together with a filename");
         }
 }
 
@@ -157,7 +157,7 @@ static void check_assistant(struct openai *o, size_t i, json_ref m)
         bool asks = has_calls || json_type(j, json_get(j, m, "function_call")) == JSON_OBJECT;
         if (!asks && !refuses && json_type(j, content) == JSON_STRING &&
             !accept_says_something(o->c, content))
-                accept_fail(o->c, "empty_assistant", i, NO_CALL, "the assistant says nothing");
+                accept_fail(o->c, "empty_assistant", i, NO_CALL, "an assistant message is empty");
         bool other = json_type(j, json_get(j, m, "function_call")) == JSON_OBJECT ||
                      json_type(j, json_get(j, m, "refusal")) == JSON_STRING ||
                      json_type(j, json_get(j, m, "audio")) == JSON_OBJECT;

@@ -80,15 +80,16 @@ static void check_parts(struct responses *r, size_t i, json_ref list)
                 json_ref type = json_get(j, p, "type");
                 bool text = json_is(j, type, "input_text") || json_is(j, type, "output_text");
                 if (text && !accept_text(c, json_get(j, p, "text")).n)
-                        accept_fail(c, "empty_text", i, NO_CALL, "a text part says nothing");
+                        accept_fail(c, "empty_text", i, NO_CALL, "a text part is empty");
                 if (json_is(j, type, "input_image") &&
                     !accept_text(c, json_get(j, p, "file_id")).n &&
                     !accept_is_image(c, accept_text(c, json_get(j, p, "image_url"))))
                         accept_fail(c, "image_url", i, NO_CALL,
-                            "an image is a file id, a web address or a data URL of an image type");
+                            "an image must be a file id, a web address or a data URL of an image "
+                            "type");
                 if (json_is(j, type, "input_file") && !is_file(c, p))
                         accept_fail(c, "file_data", i, NO_CALL,
-                            "a file is a file id, an address, or a data URL with a filename");
+                            "a file must be a file id, an address, or a data URL with a filename");
         }
 }
 
@@ -99,7 +100,7 @@ static void check_message(struct responses *r, size_t i, json_ref item)
         json_ref content = json_get(j, item, "content");
         bool spoken = json_is(j, json_get(j, item, "role"), "assistant");
         if (json_type(j, content) == JSON_STRING && spoken && !accept_says_something(c, content))
-                accept_fail(c, "empty_assistant", i, NO_CALL, "the assistant says nothing");
+                accept_fail(c, "empty_assistant", i, NO_CALL, "an assistant message is empty");
         if (json_type(j, content) != JSON_ARRAY)
                 return;
         for (json_ref p = json_child(j, content); p != JSON_NONE; p = json_next(j, content, p)) {
@@ -107,7 +108,7 @@ static void check_message(struct responses *r, size_t i, json_ref item)
                 bool said = json_is(j, type, "output_text") || json_is(j, type, "refusal");
                 if (json_type(j, type) == JSON_STRING && said != spoken)
                         accept_fail(c, "content_kind", i, NO_CALL,
-                            "a part of a type that this role does not have");
+                            "a part has a type that this role cannot have");
         }
         check_parts(r, i, content);
 }
@@ -229,7 +230,7 @@ static void check_reasoning(struct responses *r, size_t i, json_ref item)
         }
         if (r->reasoning && (item == JSON_NONE || !is_spoken(r->c, item)))
                 accept_fail(r->c, "reasoning_follower", r->reasoning - 1, NO_CALL,
-                    "nothing that the model said follows this reasoning");
+                    "no output of the model follows this reasoning");
         r->reasoning = 0;
 }
 

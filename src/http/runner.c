@@ -468,7 +468,7 @@ int runner_stop(
                 steno_stop_request(l->stop);
         pthread_cond_broadcast(&chat->changed);
         pthread_mutex_unlock(&chat->mutex);
-        return l ? 0 : error_set(err, STENO_ENOTFOUND, "no such run is going on");
+        return l ? 0 : error_set(err, STENO_ENOTFOUND, "no such run is active");
 }
 
 /* Was this question answered here, however long the run takes to go on? Under the mutex. */

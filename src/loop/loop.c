@@ -52,8 +52,8 @@ static int take_options(
                     err, STENO_EINVAL, "options: a store and a conversation are needed");
         bool prompted = o->prompt || o->message_json;
         if (prompted == !!(o->flags & STENO_LOOP_CONTINUE) || (o->prompt && o->message_json))
-                return error_set(err, STENO_EINVAL,
-                    "options: give a prompt, or a message, or continue: one of them");
+                return error_set(
+                    err, STENO_EINVAL, "options: give exactly one of prompt, message and continue");
         o->mode = o->mode ? o->mode : "chat";
         o->connect_ms = or_default(o->connect_ms, 10000);
         o->idle_ms = or_default(o->idle_ms, 120000);
@@ -105,7 +105,7 @@ static int open_client(struct loop *c, struct steno_error *err)
                 return rc;
         if (loop_calls_are_text(c) && strcmp(c->provider->format, "openai") != 0)
                 return error_set(err, STENO_EINVAL,
-                    "calls as text go with an OpenAI-compatible endpoint, not with \"%.40s\"",
+                    "calls as text need an OpenAI-compatible endpoint, not \"%.40s\"",
                     c->provider->name);
         if (c->provider->needs_model && (!o->model || !o->model[0]))
                 return error_set(

@@ -73,7 +73,7 @@ static void warn_of_gaps(struct session *s)
         for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
                 if (!(r.gaps & rows[i].gap))
                         continue;
-                buf_printf(&s->warnings, "%s%s", told ? "; " : "commands are not held off from ",
+                buf_printf(&s->warnings, "%s%s", told ? "; " : "commands are not kept away from  ",
                     rows[i].words);
                 told = true;
         }

@@ -151,8 +151,8 @@ int mcp_content_write(const struct json *j, json_ref result, steno_sink sink, vo
 
         if (json_type(j, result) != JSON_OBJECT ||
             (kind != JSON_NONE && !json_is(j, kind, "complete")))
-                return error_set(err, STENO_EPROTO,
-                    "the server wants something in return that this client cannot give");
+                return error_set(
+                    err, STENO_EPROTO, "the server asks for input that this client cannot give");
         if (json_type(j, content) != JSON_ARRAY && structured == JSON_NONE)
                 return error_set(err, STENO_EPROTO, "the result has no content");
         buf_init(&b, 2 * MESSAGE_MAX);

@@ -10,8 +10,8 @@ static const struct recorder {
         const char *folder;
         const char *what;
 } RECORDERS[] = {
-    {"gateway", "a request that could not become part of a conversation; the file has it whole"},
-    {"acp", "a session of which something could not be recorded; the file has what was said"},
+    {"gateway", "a request could not be recorded in a conversation; this file has all of it"},
+    {"acp", "a part of a session could not be recorded; this file has all of its messages"},
 };
 
 struct walk {

@@ -268,7 +268,7 @@ static int take_file(struct reading *r, const char *path, uint64_t size)
         ssize_t got;
         int fd = open_file(r, path), sys = 0;
         if (fd == -EEXIST || fd == -EISDIR || fd == -ENOTDIR)
-                return refuse(r, STENO_EPROTO, "a file comes twice", path);
+                return refuse(r, STENO_EPROTO, "a file occurs twice", path);
         if (fd < 0)
                 return error_sys(r->err, fd, "restoring %s", path);
         sum_header(&r->sha, path, size);
@@ -361,8 +361,9 @@ static int take_all(struct reading *r)
         while (rc == 0 && (rc = tarball_next(r->tar, &name, &size, r->err)) > 0) {
                 if (strcmp(name, COMPLETE_FILE) == 0)
                         return take_end(r, size);
-                rc = is_path(name) ? take_file(r, name, size)
-                                   : refuse(r, STENO_EPROTO, "a name that no backup has", name);
+                rc = is_path(name)
+                         ? take_file(r, name, size)
+                         : refuse(r, STENO_EPROTO, "it has a name that no backup contains", name);
         }
         return rc ? rc : refuse(r, STENO_ECORRUPT, "its end is missing", NULL);
 }

@@ -133,7 +133,8 @@ static int measure(struct preparing *p, struct bundle_entry *e)
         int rc = send_file(p->b, e, &s, p->err);
         sum_hex(&s, e->sha256);
         if (rc == 0 && s.size != e->size)
-                rc = error_set(p->err, STENO_ECONFLICT, "%s became shorter", e->name);
+                rc = error_set(
+                    p->err, STENO_ECONFLICT, "%s became shorter while it was exported", e->name);
         return rc;
 }
 

@@ -430,7 +430,7 @@ int files_append(struct files_conv *c, struct backend_batch *batch, struct backe
         }
         if (mine.rc == CONV_EBEHIND)
                 mine.rc = error_set(&mine.err, STENO_EIO,
-                    "ids.idx of conversation \"%.100s\" cannot be kept", c->id);
+                    "ids.idx of conversation \"%.100s\" cannot be updated", c->id);
         if (mine.rc) {
                 if (err)
                         *err = mine.err;

@@ -133,8 +133,8 @@ static int look_at_names(struct check *k, const struct json *j, struct meta_stat
                 if (json_get(j, 0, "createdAt") == JSON_NONE &&
                     meta_created(k->fs, c->dir, created))
                         snprintf(out->what, sizeof out->what,
-                            "meta.json has no createdAt: it is not what Steno wrote, and a title "
-                            "may be lost");
+                            "meta.json has no createdAt: Steno did not write it like this, and a "
+                            "title may be lost");
                 return 0;
         }
         if (json_type(j, wrong ? id : project) != JSON_STRING) {

@@ -232,8 +232,7 @@ static int check_record(struct log_check *l, const struct log_line *line)
         struct steno_error why = {0};
         rc = about_read(rec->x, &l->arena, &about, &why);
         if (rc == STENO_ECORRUPT)
-                return files_check_tell(
-                    k, rec->seq, CHECK_STAYS, "what is said about it: %s", why.msg);
+                return files_check_tell(k, rec->seq, CHECK_STAYS, "its description: %s", why.msg);
         if (rc)
                 return error_nomem(k->err);
         rc = about.lost ? note_lost(l, rec->seq, rec->seq, files_check_lost_before(k, rec))

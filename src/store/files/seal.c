@@ -278,7 +278,7 @@ static int read_before(struct sealing *s)
                 return error_set(s->err, STENO_ECORRUPT,
                     "its seal is of another conversation, or meta.json has lost its uid");
         if (!note_ranges_read(&s->purged, s->last.purged))
-                return error_set(s->err, STENO_ECORRUPT, "seal/checkpoints cannot be understood");
+                return error_set(s->err, STENO_ECORRUPT, "seal/checkpoints is not valid");
         rc = fs_slurp(s->fs, s->conv->dir, "seal/purged", PURGED_MAX, &s->pending, &s->pending_n);
         if (rc && rc != -ENOENT && rc != -ENOTDIR)
                 return error_sys(s->err, rc, "reading seal/purged");
@@ -287,8 +287,7 @@ static int read_before(struct sealing *s)
                 const char *lf = memchr(pending.p, '\n', pending.n);
                 size_t line = lf ? (size_t)(lf - pending.p) : pending.n;
                 if (!note_ranges_read(&s->purged, str_span(pending.p, line)))
-                        return error_set(
-                            s->err, STENO_ECORRUPT, "seal/purged cannot be understood");
+                        return error_set(s->err, STENO_ECORRUPT, "seal/purged is not valid");
                 pending =
                     str_span(pending.p + line + (lf != NULL), pending.n - line - (lf != NULL));
         }

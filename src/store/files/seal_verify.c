@@ -568,7 +568,7 @@ int seal_verify_log(struct seal_check *k, struct steno_error *err)
         for (size_t i = 0; rc == 0 && i < k->kept_count; i++)
                 rc = check_given(k, &k->kept[i], origin, &tree);
         if (rc == 0 && log->strange + (log->torn > 0) > 0)
-                rc = backend_seal_tell(k, f, "%llu line%s of the store's log cannot be understood",
+                rc = backend_seal_tell(k, f, "%llu line%s of the store's log cannot be read",
                     (unsigned long long)(log->strange + (log->torn > 0)),
                     log->strange + (log->torn > 0) == 1 ? "" : "s");
         if (rc == 0 && log->lines > k->log_signed) {

@@ -46,7 +46,8 @@ int whole_read(const struct fs *fs, int fd, const struct whole *w, steno_sink si
                 if (got < 0)
                         rc = error_sys(err, (int)got, "reading %s", w->what);
                 else if ((size_t)got < want)
-                        rc = error_set(err, STENO_ECORRUPT, "%s became shorter", w->what);
+                        rc = error_set(
+                            err, STENO_ECORRUPT, "%s became shorter while it was read", w->what);
                 else if (sink && sink(ctx, block, want))
                         rc = error_set(err, STENO_EINTERRUPTED, "stopped by the caller");
                 else

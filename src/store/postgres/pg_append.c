@@ -430,7 +430,7 @@ int pg_append(struct backend_conv *conv, struct backend_batch *batch, struct bac
         }
         if (rc == 0)
                 rc = error_set(&q.err, STENO_ECONFLICT,
-                    "others append to this conversation all the time; try again");
+                    "other writers append to this conversation all the time; try again");
         if (err)
                 *err = q.err;
         return rc;

@@ -128,7 +128,7 @@ static int put_chunk(struct pg_artifact *a, struct str bytes, struct steno_error
                 return 0; /* the first try had succeeded */
         return rc ? rc
                   : error_set(err, STENO_EIO,
-                        "%s lost a piece when the database failed over, or was taken away",
+                        "%s lost a piece in a failover of the database, or was removed",
                         a->info.id);
 }
 
@@ -220,7 +220,7 @@ int pg_artifact_close(struct backend_artifact *artifact, const struct artifact_e
         long n = pg_change(a->conv->store, &q, err);
         a->broken = n != 1;
         if (n == 0)
-                return error_set(err, STENO_ENOTFOUND, "%s was taken away", i->id);
+                return error_set(err, STENO_ENOTFOUND, "%s was removed", i->id);
         if (n > 0 && info)
                 *info = *i;
         return n < 0 ? (int)n : 0;
@@ -490,9 +490,10 @@ static int read_whole(struct backend_reader *r, const struct artifact_info *info
         for (uint64_t at = 0; rc == 0 && at < info->size;) {
                 ssize_t got = pg_reader_read(r, at, block, CHUNK, err);
                 if (got <= 0)
-                        rc = got < 0
-                                 ? (int)got
-                                 : error_set(err, STENO_ECORRUPT, "%s became shorter", info->id);
+                        rc = got < 0 ? (int)got
+                                     : error_set(err, STENO_ECORRUPT,
+                                           "the bytes of %s became fewer while they were read",
+                                           info->id);
                 else if (hash_on(h, block, (size_t)got))
                         rc = error_set(err, STENO_EINTERRUPTED, "stopped by the caller");
                 at += got > 0 ? (uint64_t)got : 0;

@@ -104,7 +104,8 @@ static int send_all(
                 ssize_t got = pg_chunk_read(p->conv, p->ref, at, block, BLOCK, err);
                 if (got <= 0)
                         rc = got ? (int)got
-                                 : error_set(err, STENO_ECORRUPT, "%s became shorter", p->ref);
+                                 : error_set(err, STENO_ECORRUPT,
+                                       "the object of %s became shorter while it was read", p->ref);
                 else
                         rc = blobs_upload_write(u, block, (size_t)got, err);
                 if (rc == 0) {

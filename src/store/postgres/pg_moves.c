@@ -226,7 +226,7 @@ static int purge(struct pg_conv *c, struct purge_result *out, struct steno_error
                         *out = result;
         }
         return rc == 1 ? error_set(err, STENO_ECONFLICT,
-                             "others append to this conversation all the time; try again")
+                             "other writers append to this conversation all the time; try again")
                        : rc;
 }
 

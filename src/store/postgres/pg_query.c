@@ -164,7 +164,8 @@ enum outcome { DONE, AGAIN, BROKEN };
 static int doubt(struct steno_error *err, const char *why)
 {
         return error_set(err, STENO_EINDOUBT,
-            "in doubt: %.120s; send it again with the same ids or key to find out", why);
+            "in doubt: %.120s; it may be stored or not, so send it again with the same ids or key",
+            why);
 }
 
 /* What an answer that is not a success comes to. */

@@ -277,8 +277,8 @@ int pg_document_change(struct backend_store *store, const char *name, size_t max
                 if (rc != 1)
                         return rc;
                 if (time_monotonic_ms() > until)
-                        return error_set(
-                            err, STENO_ETIMEOUT, "others change %s all the time", name);
+                        return error_set(err, STENO_ETIMEOUT,
+                            "other processes change %s all the time; try again", name);
         }
 }
 
