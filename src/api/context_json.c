@@ -1,10 +1,11 @@
 /*
- * context_json.c - the JSON of an output, one level at a time: what a value of it holds, and where.
+ * context_json.c - the JSON of an output, one level at a time: the children of a value, and where
+ * they are.
  *
- *   J1  Nothing is changed: keys and values stand as they are spelled, and every child says at
- * which bytes it stands, so that read and raw give the rest. J2  An answer is bounded whatever the
- * text is, and so is the memory that it takes to make it. J3  Going on from next_cursor reads no
- * byte twice.
+ *   J1  Nothing is changed: keys and values keep their spelling, and every child has its place in
+ *       bytes, so that read and raw give the rest.
+ *   J2  An answer has a maximum size for any text, and so has the memory that it takes to make it.
+ *   J3  Continuing from next_cursor reads no byte twice.
  */
 #include "api/context.h"
 

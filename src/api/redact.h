@@ -2,15 +2,17 @@
  * redact.h - a copy of a conversation without its secrets, from which it is then exported.
  *
  * The copy lies in <root>/.import-<ULID>/ (store/files/incoming.h), like one that comes in, and
- * goes when it is closed. Everything that was said goes through the rules (output/secrets.h):
+ * is removed when it is closed. The rules (output/secrets.h) are applied to everything that was
+ * said:
  *
- *   messages        every string of them. `x` has hashes: those of outputs and parts become those
- * of the masked ones, and the hash of the message as it came becomes zeros outputs, parts  their
- * bytes; parts are named by their hash, so their names change journals        are as after a purge:
- * they quote pieces of replies, in which no rule finds a secret that was cut in two meta.json every
- * string but names and times
+ *   messages        to every string. In `x`, the hashes of outputs and parts become those of the
+ *                   masked ones, and the hash of the message as it came becomes zeros
+ *   outputs, parts  to their bytes; parts are named by their hash, so their names change
+ *   meta.json       to every string except names and times
+ *   journals        are as after a purge, because they quote pieces of replies, in which no rule
+ *                   would find a secret that was cut in two
  *
- * Seals do not come along.
+ * Seals are not copied.
  */
 #ifndef API_REDACT_H
 #define API_REDACT_H

@@ -31,7 +31,7 @@ void *arena_alloc(struct arena *a, size_t n);
 void *arena_zalloc(struct arena *a, size_t n);
 /* Gives back all but the first `used` bytes of the last allocation, which had `n`. */
 void arena_trim(struct arena *a, void *p, size_t n, size_t used);
-/* What was allocated since arena_mark is gone after arena_rewind; what was there before stays. */
+/* arena_rewind frees everything that was allocated since arena_mark, and keeps the rest. */
 struct arena_mark arena_mark(const struct arena *a);
 void arena_rewind(struct arena *a, struct arena_mark mark);
 /* A copy with a NUL behind it; {NULL, 0} when memory is out. */

@@ -1,9 +1,9 @@
 /*
  * buf.h - a growable byte buffer with a cap and a sticky error.
  *
- * Puts never fail loudly: the first one that cannot be served (out of memory, or past `max`)
- * sets `failed`, and from then on puts do nothing. Check once at the end with buf_check().
- * Contents are not NUL-terminated unless buf_cstr() is called.
+ * Puts return no error. The first put that fails (out of memory, or past `max`) sets `failed`, and
+ * later puts do nothing. Check once at the end with buf_check(). Contents are not NUL-terminated
+ * unless buf_cstr() is called.
  */
 #ifndef BASE_BUF_H
 #define BASE_BUF_H

@@ -1,6 +1,6 @@
 /*
- * composed.h - texts that look the same and are spelled otherwise: an accent that is part of its
- * letter or stands behind it, a syllable of Hangul or its letters.
+ * composed.h - texts that look the same and have different code points: an accent can be part of
+ * its letter or follow it, and a syllable of Hangul can be one character or several.
  *
  * Unicode calls them canonically equivalent, and has a spelling for all of them, NFC. Texts are
  * brought into it a cluster at a time: a character and those behind it that may join it.

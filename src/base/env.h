@@ -1,6 +1,6 @@
 /*
- * env.h - what a store takes from the world: files, time, randomness. One value is passed down;
- * nothing below reaches around it, so tests can replay a world exactly.
+ * env.h - what a store takes from its environment: files, time, randomness. One value is passed
+ * down, and no code below uses anything else, so tests can replay an environment exactly.
  */
 #ifndef BASE_ENV_H
 #define BASE_ENV_H

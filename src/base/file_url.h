@@ -15,8 +15,8 @@ bool file_url_is(const char *text);
  * STENO_EINVAL: another host than localhost, a broken escape, a NUL. */
 int file_url_path(const char *url, char **path, struct steno_error *err);
 
-/* Appends the file: URL of a path, with escapes for what SQLite and others would not take for a
- * part of it. */
+/* Appends the file: URL of a path, with escapes for characters that SQLite and others would not
+ * read as part of it. */
 void file_url_put(struct buf *out, const char *path);
 
 #endif

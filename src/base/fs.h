@@ -35,8 +35,8 @@ struct fs {
         int (*fdatasync)(const struct fs *self, int fd);
         int (*fsync)(const struct fs *self, int fd); /* directories too */
         int (*ftruncate)(const struct fs *self, int fd, off_t n);
-        /* A hint: blocks for the first n bytes, which may lie behind the end; the size stays. Not
-         * where the disk is nearly full. */
+        /* A hint: reserves blocks for the first n bytes, also behind the end of the file; the size
+         * does not change. Does nothing if the disk is nearly full. */
         int (*reserve)(const struct fs *self, int fd, off_t n);
         int (*fstat)(const struct fs *self, int fd, struct stat *st);
         int (*stat)(const struct fs *self, int dir, const char *path, struct stat *st);
@@ -71,7 +71,7 @@ const struct fs *fs_real(void);
  * signals are not its business.
  */
 void fs_end_waits(bool (*when)(void));
-/* Is it so now? For waits of other kinds. */
+/* Has such a signal come? For other kinds of waits. */
 bool fs_waits_end(void);
 /* The same, for tables that are constant expressions. */
 extern const struct fs fs_real_table;
@@ -95,9 +95,9 @@ int fs_slurp(const struct fs *fs, int dir, const char *name, size_t max, char **
 int fs_copy_out(const struct fs *fs, int fd, uint64_t at, uint64_t max,
     int (*to)(void *ctx, const void *p, size_t n), void *ctx, uint64_t *n);
 /*
- * As `list`, for an `each` that returns other codes than errnos, which would be taken for one
- * another. Returns what `each` stopped with, or 0; *sys is 0, or the negative errno of a folder
- * that could not be read.
+ * As `list`, for an `each` that returns codes which are not errnos and could be confused with them.
+ * Returns what `each` stopped with, or 0; *sys is 0, or the negative errno of a folder that could
+ * not be read.
  */
 int fs_each(const struct fs *fs, int dir,
     int (*each)(void *ctx, const char *name, unsigned char d_type), void *ctx, int *sys);
@@ -108,19 +108,20 @@ int fs_copy_new(const struct fs *fs, int from, uint64_t size, int newdir, const 
  * They are shared where the file system can: by a clone, or by a hard link. 0 or a negative errno.
  */
 int fs_share(const struct fs *fs, int olddir, const char *oldname, int newdir, const char *newname);
-/* mkdir that is content with an existing directory and syncs `dir` when it made one; returns an
- * open descriptor of it or negative errno. */
+/* Makes a directory if it does not exist, and syncs `dir` then. Returns an open descriptor of the
+ * directory, or a negative errno. */
 int fs_open_dir(const struct fs *fs, int dir, const char *name, bool create);
 /*
- * What a directory looked like. While it looks the same, no name in it was made, taken away or
- * given to another file, and it was not moved itself: whoever looked at its names once need not
- * look again. A second change within the same tick of the clock would not be seen, so a stamp
- * counts only once the file system has set a clearly later one somewhere.
+ * The state of a directory. While its stamp is the same, no name in it was made, removed or given
+ * to another file, and the directory was not moved, so its names need not be read again. A second
+ * change within the same tick of the clock would not be noticed. Therefore a stamp counts only
+ * after the file system has set a clearly later time somewhere.
  */
 struct fs_stamp {
         struct timespec changed; /* zero: like nothing */
 };
-/* Both are st_ctim: `dir` from before the look that is to be remembered, `later` of any file. */
+/* Both are st_ctim: `dir` is that of the directory before its names were read, `later` that of any
+ * file. */
 struct fs_stamp fs_stamp_of(struct timespec dir, struct timespec later);
 bool fs_stamp_is(struct fs_stamp stamp, struct timespec dir);
 /* Removes a directory and all in it. Does not follow links. 0 or negative errno. */

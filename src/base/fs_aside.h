@@ -1,10 +1,10 @@
 /*
- * fs_aside.h - files as they are, with changes that are kept in memory and never reach the disk.
+ * fs_aside.h - the real files, with changes that are kept in memory and never reach the disk.
  *
- * For work whose outcome is wanted where nothing can be written: a read-only disk, or a full one. A
- * file that is only appended to costs what is appended; one that is changed in its middle is
- * copied. Locks are taken on what is really there; a file that was changed has none, because nobody
- * else can see it.
+ * It is for work whose result is needed although nothing can be written, because the disk is
+ * read-only or full. A file that is only appended to costs what is appended; one that is changed in
+ * its middle is copied. Locks are taken on the real files. A changed file has no lock, because no
+ * other process can see it.
  */
 #ifndef BASE_FS_ASIDE_H
 #define BASE_FS_ASIDE_H

@@ -7,7 +7,8 @@
  *              return STENO_ENOMEM;
  *      all.list[all.count++] = item;
  *
- * The array is the caller's, to be given to free(). When there is no memory nothing has changed.
+ * The array belongs to the caller, who frees it with free(). When memory is out, nothing has
+ * changed.
  */
 #ifndef BASE_GROW_H
 #define BASE_GROW_H

@@ -7,8 +7,8 @@
 #include "base/buf.h"
 #include "base/str.h"
 
-/* How many bytes gunzip() would append, found without keeping them: whoever has a budget charges it
- * before it allocates. The same errors. */
+/* How many bytes gunzip() would append, without keeping them, so that a caller can check its budget
+ * before it allocates. The errors are the same. */
 int gunzip_size(struct str packed, size_t max, size_t *size, struct steno_error *err);
 
 /* Appends what a gzip stream holds, at most `max` bytes: STENO_ELIMIT beyond that, STENO_EINVAL

@@ -13,8 +13,8 @@
 /* Castagnoli, as iSCSI and ext4 use it; hardware instructions where the machine has them.
  * Continue a sum by passing the previous result; start with 0. */
 uint32_t hash_crc32c(uint32_t crc, const void *p, size_t n);
-/* The same as machines without wide multiplication do it, and by tables, for those that have not
- * even the instruction: named so that tests can hold all to the same answers. */
+/* The fallbacks for machines without wide multiplication, and by tables for machines without the
+ * CRC instruction. They have names so that tests can compare all answers. */
 uint32_t hash_crc32c_baseline(uint32_t crc, const void *p, size_t n);
 uint32_t hash_crc32c_portable(uint32_t crc, const void *p, size_t n);
 
@@ -36,8 +36,8 @@ void hash_sha256_finish(struct sha256 *s, unsigned char out[SHA256_SIZE]);
 void hash_sha256_release(struct sha256 *s);
 /* The sum so far; more may follow. */
 void hash_sha256_peek(const struct sha256 *s, unsigned char out[SHA256_SIZE]);
-/* The sum so far, and ready for the next one: for many short texts. False: it failed, and `out` is
- * zeros. */
+/* Gives the sum and starts the next one, for many short texts. False on failure; `out` is zeros
+ * then. */
 bool hash_sha256_take(struct sha256 *s, unsigned char out[SHA256_SIZE]);
 /* The whole at once, as lower-case hex. */
 int hash_sha256_hex(const void *p, size_t n, char out[SHA256_HEX]);

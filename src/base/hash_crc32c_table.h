@@ -2,7 +2,7 @@
  * hash_crc32c_table.h - slicing-by-8 tables of CRC-32C, for machines without the instruction.
  *
  * table[0][i] is the sum of the byte i (reflected polynomial 0x82F63B78); table[k][i] is that of i
- * followed by k zero bytes. The tests derive every entry anew.
+ * followed by k zero bytes. A test computes every entry again.
  */
 #ifndef BASE_HASH_CRC32C_TABLE_H
 #define BASE_HASH_CRC32C_TABLE_H

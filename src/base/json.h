@@ -2,16 +2,16 @@
  * json.h - JSON whose every byte survives.
  *
  * A parsed document is a tape of nodes, each a span over the caller's text; nothing is decoded
- * until it is asked for, so number spellings, key order, duplicate keys and escapes stay as they
- * came. Parsing is strict: RFC 8259, UTF-8 (no surrogates, no overlong forms), no trailing
- * bytes, depth and size limited before anything is allocated. Escaped lone surrogates (\ud800)
- * are legal JSON and are kept.
+ * until a caller asks for it, so number spellings, key order, duplicate keys and escapes are kept.
+ * Parsing is strict: RFC 8259, UTF-8 (no surrogates, no overlong forms), no trailing bytes, depth
+ * and size limited before anything is allocated. Escaped lone surrogates (\ud800) are legal JSON
+ * and are kept.
  *
  * The text must outlive the tape. A tape may be reused for any number of documents, and a parsed
  * one may be read by several threads.
  *
- * Nodes are named by their index. The root is 0; JSON_NONE is "no such node", and every reading
- * call accepts it and answers "nothing", so look-ups can be chained without checks between.
+ * A node is named by its index. The root is 0. JSON_NONE means "no such node". Every reading call
+ * accepts JSON_NONE and answers "nothing", so look-ups can be chained without checks in between.
  */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
@@ -70,8 +70,8 @@ void json_release(struct json *j);
 /*
  * Parses one document that fills `text` (white space around it is allowed). 0, STENO_EPROTO with
  * the byte position in the message, STENO_ELIMIT (depth, size) or STENO_ENOMEM. `fault` may be
- * NULL. On failure the tape is empty. The depth is that of a message: where the document is an
- * array, a list of them, its own level is not counted.
+ * NULL. On failure the tape is empty. The depth is counted within a message: if the document is an
+ * array (of messages), the array's own level does not count.
  */
 int json_parse(
     struct json *j, const char *text, size_t n, struct json_fault *fault, struct steno_error *err);
@@ -87,9 +87,9 @@ bool json_valid(const char *text, size_t n, struct json_fault *fault);
 /*
  * The first value of a stream of values, for readers of concatenated JSON. Returns the offset
  * behind it, 0 when `n` bytes do not yet hold a whole value (more may come; `fault` is empty), or
- * -1 when they can never become one (`fault` says where). With `eof` an incomplete value is a
- * fault, and a number that ends at the end is whole. *start is where the value begins; only white
- * space: returns 0 with *start == n.
+ * -1 when they can never become one (`fault` says where). With `eof`, an incomplete value is a
+ * fault, and a number may end where the text ends. *start is where the value begins. If there is
+ * only white space, returns 0 with *start == n.
  */
 ptrdiff_t json_scan_value(
     const char *text, size_t n, bool eof, size_t *start, struct json_fault *fault);
@@ -152,7 +152,7 @@ static inline json_ref json_next_key(const struct json *j, json_ref obj, json_re
 /* The i-th element of an array: walks. */
 json_ref json_at(const struct json *j, json_ref arr, uint32_t i);
 
-/* The value of a member; the last one where a key stands twice, as most readers do. */
+/* The value of a member. If a key occurs twice, its last value, as in most readers. */
 json_ref json_get(const struct json *j, json_ref obj, const char *key);
 /* Compares a string (key or value) with a plain literal, escapes decoded. */
 bool json_is_str(const struct json *j, json_ref r, struct str s);
@@ -164,8 +164,8 @@ static inline bool json_is(const struct json *j, json_ref r, const char *z)
         const char *inner = j->text + n->off + 1;
         if ((n->info & JSON_ESCAPED) || !z)
                 return json_is_str(j, r, str_of(z));
-        /* Most comparisons are with a word that begins otherwise. A quote stands behind the inside
-         * of a string, so that there is a first byte. */
+        /* Most compared words differ in their first byte. There is a first byte even in an empty
+         * string, because the closing quote follows. */
         if (*inner != *z && n->len > 2)
                 return false;
         return strlen(z) == n->len - 2 && memcmp(inner, z, n->len - 2) == 0;
@@ -183,8 +183,8 @@ void json_unescape(struct str inner, struct buf *out, bool *lossy);
 size_t json_unescape_to(struct str inner, char *to, bool *lossy);
 /* A member as a decoded, NUL-terminated copy, or NULL; freed with free(). */
 char *json_dup_string(const struct json *j, json_ref r);
-/* A member of `obj` in an array of `size` bytes, cut to whole characters that fit; "" where it is
- * no string. False: no memory. */
+/* Copies a member of `obj` to an array of `size` bytes, cut to the whole characters that fit; "" if
+ * the member is not a string. False: out of memory. */
 bool json_copy_string(const struct json *j, json_ref obj, const char *key, char *to, size_t size);
 
 /* A number that is an integer within range, spelled as one ("12", not "1.2e1"). */
@@ -233,8 +233,8 @@ void json_put_string(struct buf *b, struct str s);
 void json_put_escaped(struct buf *b, struct str s);
 
 /*
- * A writer that puts the commas. Nesting is the caller's: each begin has its end. `comma` belongs
- * to the writer; nobody else reads or sets it.
+ * A writer that puts the commas. The caller nests correctly: each begin needs its end. Only the
+ * writer reads and sets `comma`.
  */
 struct jsonw {
         struct buf *b;
@@ -245,7 +245,7 @@ static inline struct jsonw jsonw_to(struct buf *b)
 {
         return (struct jsonw){b, false};
 }
-/* A writer that goes on in an object or array whose first element somebody else has written. */
+/* A writer that continues an object or array which already has an element. */
 static inline struct jsonw jsonw_behind(struct buf *b)
 {
         return (struct jsonw){b, true};

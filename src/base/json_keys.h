@@ -1,6 +1,6 @@
 /*
- * json_keys.h - strict reading of JSON objects that people write: every key is known and stands
- * once, and a mistake is answered with what was probably meant.
+ * json_keys.h - strict reading of JSON objects that people write: every key must be known and occur
+ * once, and an error message suggests what was probably meant.
  */
 #ifndef BASE_JSON_KEYS_H
 #define BASE_JSON_KEYS_H

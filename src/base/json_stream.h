@@ -1,7 +1,7 @@
 /*
  * json_stream.h - is a stream of bytes one JSON document? Constant memory, any split.
  *
- * For outputs that are too large to be looked at whole. Checks the grammar and the depth; UTF-8 is
+ * For outputs that are too large to be held in memory. Checks the grammar and the depth; UTF-8 is
  * checked elsewhere (text_utf8_feed). All zero is not a start: use json_stream_init.
  */
 #ifndef BASE_JSON_STREAM_H
@@ -22,7 +22,7 @@ struct json_stream {
 };
 
 void json_stream_init(struct json_stream *s);
-/* False once it can no longer be JSON; from then on feeding costs nothing. */
+/* False as soon as it cannot be JSON any more; from then on, feeding costs nothing. */
 bool json_stream_feed(struct json_stream *s, const char *p, size_t n);
 /* Is the next byte inside a string? */
 bool json_stream_in_string(const struct json_stream *s);

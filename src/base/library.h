@@ -4,7 +4,7 @@
  * libcurl and libmicrohttpd bring thirty others with them. Loading all of those takes longer than
  * most of what Steno is called for, and a program that only keeps records never needs them.
  *
- * A static program (the meson option "linked") has them inside, and its entries have addresses.
+ * A static program (the meson option "linked") contains them, and its entries hold their addresses.
  */
 #ifndef BASE_LIBRARY_H
 #define BASE_LIBRARY_H

@@ -14,7 +14,7 @@
 #define JSON_DEPTH_MAX 512                 /* far beyond any message, far below the stack */
 #define JSON_SIZE_MAX ((size_t)0xF0000000) /* offsets in a tape are 32 bits */
 
-/* Buffers that nobody gave a smaller cap */
+/* Buffers without a smaller limit of their own */
 #define BUF_MAX_DEFAULT (2 * GIB)
 
 /* The model (model.md) */
@@ -25,20 +25,20 @@
 #define CALL_STEPS_MAX 200  /* of a tool call, in its result */
 #define PLAIN_NAME_MAX 64   /* an id of this many safe characters is its own file name */
 #define PAIRING_WINDOW 1000 /* records that a result may lie behind its call */
-/* Times of records follow a clock that goes ahead by this much. Times that a caller gives to what
- * it imports may be years ahead, and those nobody follows. */
+/* If the time of the last record is ahead of the clock by at most this much, new records continue
+ * from it. Imported records may be years ahead; then the clock counts. */
 #define TIME_AHEAD_MS (24 * 3600 * 1000)
 #define TITLE_MAX (4 * KIB)
 #define META_MAX (1 * MIB) /* meta.json */
 #define CALLS_MAX 1024     /* tool calls of one message */
-/* Steps of a tool call that the run's journal has as they come. Later ones are told ten times a
- * second and in short, so that a tool cannot fill the disk with them. */
+/* The first steps of a tool call are written to the run's journal as they come. Later ones are
+ * summarised ten times a second, so that a tool cannot fill the disk with them. */
 #define CALL_STEPS_TOLD 1000
 #define CALL_STEPS_BYTES (1 * MIB)
 #define CALL_STEP_LATER_MS 100
 #define CALL_STEP_LATER_BYTES 1000
-/* What a view makes of a message costs a few hundred bytes for each part and a few dozen for each
- * value, so that a small body could take much memory. */
+/* In a view, a message costs a few hundred bytes for each part and a few dozen for each value.
+ * Without these limits, a small body could take much memory. */
 #define PARTS_MAX 10000            /* of one message, calls included */
 #define MESSAGE_VALUES_MAX 1000000 /* JSON values of one message, keys included */
 /* A view that holds all of its messages may take 16 times their bytes, and 32 MB where these are
@@ -57,12 +57,12 @@
 #define INLINE_BYTES_DEFAULT 16384
 #define INLINE_BYTES_FLOOR 2048 /* a stub needs this much to be of use */
 
-/* What a command may print: far beyond any log that somebody reads, and far below a disk. */
+/* What a command may print: far more than any log that somebody reads, and far less than a disk
+ * holds. */
 #define COMMAND_OUTPUT_MAX (1 * GIB)
 
-/* The room that outputs may take unless store.json says otherwise: of one, of all of a
- * conversation, of all of a store. Far beyond what is used on purpose; what runs away ends before
- * the disk does. */
+/* The default quotas for one output, all outputs of a conversation and all outputs of a store. They
+ * are far beyond normal use, and stop a runaway output before the disk is full. */
 #define QUOTA_OUTPUT (4 * GIB)
 #define QUOTA_CONVERSATION (64 * GIB)
 #define QUOTA_STORE (512 * GIB)
@@ -85,15 +85,15 @@
 #define CONTEXT_JSON_KEY (64 * KIB)   /* bytes of a key, beyond any that somebody chose */
 #define CONTEXT_JSON_ANSWER (1 * MIB) /* an answer that is larger ends with the child it is at */
 
-/* So much of a log may have ids that would not last a power cut: reading it again takes less than a
- * synced append. A conversation that is written without a pause is synced less often. */
+/* This much of a log may have ids that a power cut would lose: reading it again takes less time
+ * than a synced append. A conversation that is written without a pause is synced less often. */
 #define IDS_SETTLE_BYTES (256 * KIB)
 #define IDS_SETTLE_PAUSE_MS 5000
 
 /* Open conversations a store handle keeps descriptors for */
 #define OPEN_CONVERSATIONS_MAX 512
 
-/* Bundles: what is read from anybody. */
+/* Bundles: limits for files from untrusted sources. */
 #define BUNDLE_WINDOW_LOG 23 /* 8 MiB of memory for zstd */
 #define BUNDLE_SMALL                                                                               \
         (256 * MIB)            /* may come from a few bytes; more must not expand further than     \
@@ -104,8 +104,8 @@
 #define BUNDLE_MANIFEST_VALUES 1000000 /* by their commas: each costs memory when it is read */
 #define BUNDLE_CONVERSATIONS_MAX 1000000
 #define BUNDLE_LINE_MAX (16 * MIB)    /* a record or event; larger ones need memory of their size */
-#define BUNDLE_X_MAX (2 * MIB)        /* what is said about a record is parsed */
-#define BUNDLE_REF_LINE_MAX (4 * MIB) /* and so is a record that has refs */
+#define BUNDLE_X_MAX (2 * MIB)        /* the description of a record is parsed */
+#define BUNDLE_REF_LINE_MAX (4 * MIB) /* a record with refs is parsed, too */
 #define BUNDLE_LISTED_MAX (64 * KIB)  /* a line of the manifest of artifacts */
 
 /* Disks (steno_disk.h). A file is read whole, and a listing looks at each. */

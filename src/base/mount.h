@@ -15,7 +15,7 @@
 bool mount_type_in(const char *mountinfo, size_t n, dev_t dev, char out[MOUNT_TYPE_MAX + 1]);
 /* By /proc/self/mountinfo; false where that cannot be read. */
 bool mount_type(dev_t dev, char out[MOUNT_TYPE_MAX + 1]);
-/* Is it a file system of FUSE's that reaches other machines? Of unknown ones nothing is assumed. */
+/* Is it a FUSE file system that reaches other machines? False for unknown types. */
 bool mount_is_remote(const char *type);
 
 #endif

@@ -16,7 +16,7 @@ const char *scan_string(const char *p, const char *end);
 
 enum scan_stop {
         SCAN_QUOTE,   /* at the closing quote */
-        SCAN_END,     /* the bytes ran out; what was there was right so far */
+        SCAN_END,     /* the bytes ran out; everything so far was valid */
         SCAN_CONTROL, /* at a byte below 0x20 */
         SCAN_ESCAPE,  /* at the backslash of an escape that does not exist */
 };
@@ -53,7 +53,7 @@ static inline const char *scan_short_string(const char *p, const char *end);
 /* The same of strings of up to 31 bytes: ids, times. */
 static inline const char *scan_plain_string(const char *p, const char *end);
 
-/* What machines without AVX2 use, named so that tests can hold both to the same answers. */
+/* The form for machines without AVX2. It has a name so that tests can compare both. */
 enum scan_stop scan_string_body_baseline(const char **p, const char *end, bool *escaped);
 size_t scan_utf8_baseline(const char *p, size_t n);
 bool scan_ascii_baseline(const char *p, size_t n);

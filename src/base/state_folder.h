@@ -1,5 +1,5 @@
 /*
- * state_folder.h - where a program keeps, on this machine, what belongs to one store.
+ * state_folder.h - the folder on this machine where a program keeps files that belong to one store.
  */
 #ifndef BASE_STATE_FOLDER_H
 #define BASE_STATE_FOLDER_H

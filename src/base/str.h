@@ -42,7 +42,7 @@ static inline bool str_starts(struct str a, const char *z)
         return a.n >= n && memcmp(a.p, z, n) == 0;
 }
 
-/* Without the white space of JSON around it. */
+/* The text without JSON's white space around it. */
 static inline struct str str_trim(struct str s)
 {
         while (s.n && s.p[s.n - 1] && strchr(" \t\r\n", s.p[s.n - 1]))

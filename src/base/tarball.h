@@ -1,10 +1,10 @@
 /*
  * tarball.h - a .tar.zst as a stream of bytes: plain `tar --zstd` opens what is written here.
  *
- * Written: regular files only, in the order they are given, with times and owners of zero, so that
- * the same files give the same bytes. Read: from anybody. What is not a regular file with a size
- * and bytes of its own is refused, and so is a stream that asks for too much memory, expands too
- * far or is cut off. Names and sizes are for the caller to judge.
+ * The writer takes regular files only, in the order they are given, and sets times and owners to
+ * zero, so that the same files give the same bytes. The reader accepts untrusted input. It refuses
+ * entries that are not regular files with a size and bytes of their own, and streams that need too
+ * much memory, expand too far or are cut off. The caller checks names and sizes.
  */
 #ifndef BASE_TARBALL_H
 #define BASE_TARBALL_H

@@ -47,25 +47,26 @@ void text_encode(struct buf *b, uint32_t cp);
 /* The same into memory; returns the length. A surrogate or a number beyond Unicode is U+FFFD. */
 size_t text_encode_to(uint32_t cp, char out[4]);
 
-/* Text that is nearly UTF-8, such as a log in Latin-1: every byte that is not is written as \xNN.
- * How many bytes that makes; and the largest prefix of s that makes at most `room`. */
+/* For text that is nearly UTF-8, such as a log in Latin-1: every other byte is written as \xNN. The
+ * second call gives the length of the result, the third the largest prefix of s whose result has at
+ * most `room` bytes. */
 void text_put_escaped(struct buf *b, struct str s);
 size_t text_escaped_size(struct str s);
 size_t text_escaped_fit(struct str s, size_t room);
-/* Bytes that are not text in any encoding: there are NULs, or more than a third of them are rare in
- * text. Of what is not UTF-8 only; UTF-8 is always text. */
+/* Are these bytes no text in any encoding? True if there are NULs, or if more than a third of the
+ * bytes are rare in text. Ask only for bytes that are not UTF-8; UTF-8 is always text. */
 bool text_looks_binary(const char *p, size_t n);
 
 /*
  * Text from outside for a person's terminal: SGR colours pass when `colours`, every other control
  * character or escape sequence is made visible (^[ and the like), bytes that are not UTF-8 become
- * U+FFFD, and what shows nothing or changes the order of text is shown as <U+202E>. Line feeds
- * (also behind a CR) and tabs pass. Concealing text (SGR 8) does not, and a colour that is left on
- * is reset at the end.
+ * U+FFFD, and characters that are invisible or change the order of text are shown as <U+202E>. Line
+ * feeds (also behind a CR) and tabs pass. Concealing text (SGR 8) does not, and a colour that is
+ * left on is reset at the end.
  */
 void text_for_terminal(struct buf *b, struct str s, bool colours);
-/* The same for a text about which a person decides: without colours, and with joiners and variation
- * selectors shown, which elsewhere belong to words and pictures. */
+/* The same for a text about which a person decides: it has no colours, and shows joiners and
+ * variation selectors, which other text needs for words and emoji. */
 void text_for_decision(struct buf *b, struct str s);
 /* Drops ANSI escape sequences (CSI, OSC and the rest); for snippets that a model reads. */
 void text_strip_ansi(struct buf *b, struct str s);

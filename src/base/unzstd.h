@@ -1,6 +1,6 @@
 /*
- * unzstd.h - files that somebody compressed with zstd, which may be anybody's: what asks for more
- * than 8 MiB of memory or expands too far is refused (limits.h, as for bundles).
+ * unzstd.h - files that were compressed with zstd, also from untrusted sources: a file that needs
+ * more than 8 MiB of memory or expands too far is refused (limits.h, as for bundles).
  */
 #ifndef BASE_UNZSTD_H
 #define BASE_UNZSTD_H
@@ -13,7 +13,7 @@
 
 /* Does a file that begins with these bytes look like one? */
 bool unzstd_is(const void *p, size_t n);
-/* The first bytes of what it holds, from the first bytes of the file; how many, 0: nobody can say.
+/* Decompresses the first bytes of a file. Returns how many bytes that gave; 0: it is not possible.
  */
 size_t unzstd_peek(const void *p, size_t n, char *out, size_t cap);
 /* Writes what an open file holds to another; *size is how much. STENO_EPROTO: it is damaged or cut

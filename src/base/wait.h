@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Takes the place of pthread_cond_init(); pthread_cond_destroy() ends it as usual. */
+/* Use it instead of pthread_cond_init(), together with pthread_cond_destroy(). */
 void wait_init(pthread_cond_t *cond);
 
 /*
@@ -29,15 +29,15 @@ bool wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t deadline);
 bool wait_for(pthread_cond_t *cond, pthread_mutex_t *mutex, int ms);
 
 /*
- * The same for one thread that waits alone, with half of the system calls: whoever wakes from a
- * condition variable takes its mutex in a way that costs another one when it is given back. A ring
- * is remembered until it is heard; several are one. All zero is a bell that has not rung.
+ * The same for a single waiting thread, with half of the system calls: a thread that wakes from a
+ * condition variable takes its mutex in a way that makes the unlock another system call. A ring is
+ * remembered until it is heard; several rings count as one. A bell that is all zero has not rung.
  */
 struct wait_bell {
         atomic_uint state;
 };
 
-/* What was written before is seen by the thread that hears it. */
+/* The thread that hears the bell sees everything that was written before. */
 void wait_ring(struct wait_bell *bell);
 /* Waits without a mutex. False: it did not ring before time_monotonic_ms() reached `deadline`. */
 bool wait_hear(struct wait_bell *bell, int64_t deadline);

@@ -1,6 +1,6 @@
 /*
- * watch.h - waiting until an open file or folder changes. Begin to watch, then look, then wait:
- * what changes in between is not missed.
+ * watch.h - waiting until an open file or folder changes. Call watch_begin() first, then look at
+ * the file, then call watch_wait(): so no change is missed.
  */
 #ifndef BASE_WATCH_H
 #define BASE_WATCH_H
@@ -14,8 +14,8 @@ struct watch {
 };
 
 /*
- * Through the descriptor, so that a rename of the folder above does not matter. A system gives out
- * only so many watches; without one we look again every tenth of a second.
+ * Watches through the descriptor, so that a rename of the folder above does not matter. The system
+ * has a limited number of watches. Without one, watch_wait() returns every tenth of a second.
  */
 void watch_begin(struct watch *w, int fd, int timeout_ms);
 /* Until something may have changed. False: the time is over. */

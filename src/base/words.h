@@ -4,12 +4,12 @@
  * A word is a run of letters, digits and `_` without their case (casefold.h), in one spelling for
  * all that look the same (composed.h). A character of a script that is written without spaces
  * (Chinese, Japanese, Korean) is a word of its own. Runs of more than WORD_MAX bytes, and those
- * that look like base64 or hashes, are not words: nobody looks for them, and they would be most of
- * an index.
+ * that look like base64 or hashes, are not words: nobody searches for them, and they would be most
+ * of an index.
  *
- * Everything that indexes or searches splits texts here, so that what was indexed is what is looked
- * for. Who changes what a word is makes older indexes void: VERSION in store/search/search.c and
- * WORDS in store/postgres/pg_search.c. Bytes that are not UTF-8 are treated as letters.
+ * Indexing and searching both split texts here, so they agree on what a word is. If you change
+ * that, older indexes become wrong, so also change VERSION in store/search/search.c and WORDS in
+ * store/postgres/pg_search.c. Bytes that are not UTF-8 are treated as letters.
  */
 #ifndef BASE_WORDS_H
 #define BASE_WORDS_H

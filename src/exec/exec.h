@@ -5,7 +5,7 @@
  * descriptors and no more, limits, and a shield (exec_shield.h). Between it and us stands a
  * supervisor, a forked process without an image of its own: orphans of the child, however they
  * detached themselves, become the supervisor's children, so that all of them can be found and
- * ended. When we die, the supervisor notices and ends them too.
+ * ended. When we die, the supervisor notices this and ends them, too.
  *
  * Knows nothing of tools, stores or JSON.
  */
@@ -26,11 +26,11 @@
 #define EXEC_DEFIANT_MS 10000
 
 struct exec_spec {
-        const char *const *argv;   /* NULL-terminated; NULL when `shell` is set */
-        const char *shell;         /* one opaque string for /bin/sh -c */
-        const char *directory;     /* NULL: the caller's */
-        const char *inside;        /* a path beneath it, where it runs; STENO_EDENIED when it
-                                      leads out, by whatever links. NULL: there itself */
+        const char *const *argv; /* NULL-terminated; NULL when `shell` is set */
+        const char *shell;       /* one opaque string for /bin/sh -c */
+        const char *directory;   /* NULL: the caller's */
+        const char *inside; /* a path below `directory`, where it runs; STENO_EDENIED when it leads
+                               out of it, also by links. NULL: `directory` itself */
         const char *const *env;    /* NULL-terminated NAME=VALUE, the whole environment */
         const char *const *hidden; /* NULL-terminated directories it must not reach, or NULL */
         uint64_t memory_bytes;     /* of each process; 0: no limit */
@@ -47,7 +47,8 @@ struct exec_process {
         int status;        /* as of waitpid, once exited */
         bool gone;         /* no process of its tree is left */
         unsigned leftover; /* processes that were still there after it had exited, and were ended */
-        int64_t until;     /* when the supervisor must have ended after its order; 0: none yet */
+        int64_t until;     /* the time by which the supervisor must have ended after an order; 0: no
+                              order yet */
 };
 
 /*
@@ -55,20 +56,22 @@ struct exec_process {
  * `p` must be given to exec_finish().
  */
 int exec_spawn(const struct exec_spec *spec, struct exec_process *p, struct steno_error *err);
-/* Takes in what the supervisor has said; never waits. */
+/* Reads the messages of the supervisor; never waits. */
 void exec_notice(struct exec_process *p);
-/* SIGTERM to the whole tree; whoever is left after EXEC_GRACE_MS gets SIGKILL. Does not wait. */
+/* Sends SIGTERM to the whole tree; processes that are left after EXEC_GRACE_MS get SIGKILL. Does
+ * not wait. */
 void exec_terminate(struct exec_process *p);
 /* Should the supervisor have ended by now? Then it was tampered with, and is not waited for. */
 bool exec_is_overdue(const struct exec_process *p);
-/* Ends what is left of the tree at once, waits for it, and frees what `p` holds. The wait ends
- * whatever became of the supervisor, which is ended itself when it takes too long. */
+/* Ends the rest of the tree at once, waits for that, and frees what `p` holds. The wait always
+ * ends: a supervisor that takes too long is ended, too. */
 void exec_finish(struct exec_process *p);
 
 /*
- * For programs that run commands: the files of the calling process in /proc belong to root from now
- * on, so that no command of the same user can change through them how the kernel treats it, or read
- * its memory where Landlock is absent. It leaves no core dump either, and only root can debug it.
+ * For programs that run commands. From now on, the files of the calling process in /proc belong to
+ * root. So no command of the same user can use them to change how the kernel treats the process, or
+ * to read its memory where Landlock is absent. The process leaves no core dump, and only root can
+ * debug it.
  */
 void exec_conceal(void);
 

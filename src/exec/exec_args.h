@@ -2,8 +2,8 @@
  * exec_args.h - the arguments of execute_command, read in one way only.
  *
  * Permission rules and the tool itself both read them through this, so that both always understand
- * a call in the same way. Reading is strict: an object whose keys are known and stand once, with
- * exactly one of `argv` and `shell`.
+ * a call in the same way. Reading is strict: it must be an object whose keys are known and occur
+ * once, with exactly one of `argv` and `shell`.
  */
 #ifndef EXEC_EXEC_ARGS_H
 #define EXEC_EXEC_ARGS_H

@@ -1,6 +1,6 @@
 /*
- * exec_shield.h - keeps a child process away from directories, from its parent, and from whatever
- * would let it undo that.
+ * exec_shield.h - keeps a child process away from directories, from its parent, and from everything
+ * by which it could undo that.
  *
  * Some directories are guarded (the store, Steno's configuration): a child can neither see what is
  * in them nor rename, replace or shadow them or a folder above them. A child can also not signal or
@@ -11,8 +11,8 @@
  *              each guarded directory, and every folder above it is bound onto itself, because a
  *              mount point cannot be renamed. /dev holds only harmless devices, /sys and what in
  *              /proc is the machine's are read-only, and only harmless capabilities are left.
- *   user       the same in a user namespace, for who is not root: files of others seem to belong to
- *              nobody there, which ssh and some others mind.
+ *   user       the same in a user namespace, for callers that are not root. There, files of others
+ *              seem to belong to nobody, which ssh and some other programs do not accept.
  *   landlock   an allow-list of everything beside the path to each guarded directory. Landlock has
  *              no "all but", so the folders on that path lose what belongs to themselves: they
  *              cannot be listed, and names that are made in them later cannot be used. Signals are
@@ -44,9 +44,9 @@ enum exec_shield {
         EXEC_SHIELD_NAMESPACE,
 };
 
-/* What a shield does not hold off. */
+/* What a shield does not prevent. */
 enum exec_gap {
-        EXEC_GAP_FILES = 1,     /* guarded directories: only file modes protect them */
+        EXEC_GAP_FILES = 1,     /* access to guarded directories: only file modes protect them */
         EXEC_GAP_SIGNALS = 2,   /* it can signal processes of its user, its supervisor's too */
         EXEC_GAP_PROCESSES = 4, /* how many processes it starts; they end with it all the same */
         EXEC_GAP_MACHINE = 8,   /* root's: the devices of the machine and settings of its kernel */

@@ -15,13 +15,13 @@
  *               this command too, word for word; what follows an argvPrefix is not open to them
  *
  * The first rule that matches decides; when none does, the answer is ask. Text is compared byte
- * for byte, never normalised, split, or expanded. Whatever cannot be read with certainty is never
- * allowed by a rule:
+ * for byte, never normalised, split, or expanded. No rule allows a call that cannot be read with
+ * certainty:
  *
- *   1. Arguments that cannot be parsed (also: a key twice, a NUL, an unknown key) are at best
- * asked.
- *   2. A shell string is opaque. No argvPrefix matches it, and where an argvPrefix denies
- * something, a shell string is at best asked, because it may hold just that.
+ *   1. If the arguments cannot be parsed (also: a key twice, a NUL, an unknown key), the answer is
+ *      ask or deny.
+ *   2. A shell string is opaque. No argvPrefix matches it. If an argvPrefix denies something, the
+ *      answer for any shell string is ask or deny, because it may contain just that.
  *   3. A rule with argvPrefix or shell allows only in the session's directory and below it, for the
  *      same words mean something else elsewhere.
  */

@@ -20,13 +20,13 @@ struct mcp_tool {
         bool read_only;     /* the server says so */
 };
 
-/* `server` and what `host` points at must outlive the client. Connects and shakes hands;
- * `stop` may be NULL, start_ms is the time limit for all of this (0: 30 s). */
+/* `server` and what `host` points at must outlive the client. Connects and does the handshake;
+ * `stop` may be NULL, start_ms is the time limit for both (0: 30 s). */
 int mcp_client_open(const struct mcp_server *server, const struct mcp_host *host, uint64_t start_ms,
     const struct steno_stop *stop, struct mcp_client **out, struct steno_error *err);
 void mcp_client_close(struct mcp_client *c);
 
-/* All of its tools, every page, in the server's order; *more: it has others, beyond what is taken.
+/* All tools of the server, from every page, in its order; *more: it has more tools than the limit.
  * Freed with mcp_tools_free(). */
 int mcp_client_tools(struct mcp_client *c, const struct steno_stop *stop, struct mcp_tool **list,
     size_t *count, bool *more, struct steno_error *err);
@@ -52,7 +52,8 @@ struct mcp_call {
  */
 int mcp_client_call(struct mcp_client *c, const struct mcp_call *call, char **result,
     struct json *j, struct steno_error *err);
-/* Puts back what the server has changed of the modes of guarded files (exec_modes.h); of how many.
+/* Puts back the modes of guarded files that the server has changed (exec_modes.h); returns of how
+ * many files.
  */
 unsigned mcp_client_put_modes_back(struct mcp_client *c);
 

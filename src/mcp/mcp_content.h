@@ -1,10 +1,10 @@
 /*
  * mcp_content.h - what a tools/call result says, as text.
  *
- * Text parts are given as they are, one after the other. What is not text gets a line that says
- * what it is, and its data as a data: URI behind it, so that nothing of a result is lost and a
- * large one is kept out of the way like any other output. Structured content follows where no text
- * part says the same.
+ * Text parts are given as they are, one after the other. Any other part becomes a line that
+ * describes it, followed by its data as a data: URI. So nothing of a result is lost, and a large
+ * one becomes a file like any other output. Structured content follows, unless a text part has the
+ * same.
  */
 #ifndef MCP_MCP_CONTENT_H
 #define MCP_MCP_CONTENT_H

@@ -2,9 +2,9 @@
  * mcp_name.h - the names under which servers' tools are offered to a model.
  *
  * Servers may use letters, digits, and . _ - up to 128; OpenAI-compatible endpoints reject a dot
- * and more than 64. A tool T of server S is offered as mcp__S__T, every other character becoming
- * _; where that is too long or taken, it is cut and a hash of the raw names is appended. Names are
- * never parsed back: whoever makes one keeps what it stands for.
+ * and more than 64. A tool T of server S is offered as mcp__S__T, every other character becoming _;
+ * where that is too long or taken, it is cut and a hash of the raw names is appended. Names are
+ * never parsed: the code that makes one remembers what it stands for.
  */
 #ifndef MCP_MCP_NAME_H
 #define MCP_MCP_NAME_H

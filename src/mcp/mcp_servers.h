@@ -1,6 +1,6 @@
 /*
- * mcp_servers.h - the "mcpServers" object of a configuration, in the shape the ecosystem uses:
- * which servers there are, and how each is started or reached.
+ * mcp_servers.h - the "mcpServers" object of a configuration, in the form that MCP clients commonly
+ * use: the servers, and how each is started or reached.
  */
 #ifndef MCP_MCP_SERVERS_H
 #define MCP_MCP_SERVERS_H
@@ -40,7 +40,7 @@ int mcp_servers_read(struct mcp_servers *s, const struct json *j, json_ref obj,
 /* May a visitor of a public server use this tool? `tool` is its name at the MCP server. */
 bool mcp_server_opens(const struct mcp_server *s, const char *tool);
 void mcp_servers_release(struct mcp_servers *s);
-/* Takes all servers of `from`; one replaces the server of the same name. */
+/* Moves all servers of `from` into `s`; each replaces a server of the same name. */
 int mcp_servers_take(struct mcp_servers *s, struct mcp_servers *from, struct steno_error *err);
 
 #endif

@@ -1,11 +1,11 @@
 /*
- * mcp_stream.h - an answer to tools/call that is too large to be held: its content goes out while
- * it comes in, in constant memory.
+ * mcp_stream.h - an answer to tools/call that is too large to be kept in memory: its content is
+ * passed on while it arrives, in constant memory.
  *
  * Feed the message's bytes, cut anywhere. Parts of `result.content` are given out one after the
  * other as mcp_content.h does it; a string over MCP_STREAM_STRING of any of them goes out decoded
- * while it comes. Structured content goes out as it came, also where a text part says the same: of
- * something that large nobody can tell. Knows neither ids of requests nor transports.
+ * while it comes. Structured content is passed on as it came, even if a text part has the same:
+ * content of this size cannot be compared. Knows neither ids of requests nor transports.
  */
 #ifndef MCP_MCP_STREAM_H
 #define MCP_MCP_STREAM_H
@@ -41,7 +41,7 @@ struct mcp_stream {
         size_t string_at;   /* in `part`, of the string at hand */
         bool streaming;     /* the string at hand goes out as it comes */
         bool part_text;     /* the part's text went out so */
-        bool part_other;    /* another of its strings did */
+        bool part_other;    /* another of its strings went out so */
         bool in_structured; /* raw bytes go out */
         struct buf out;
         uint8_t hex; /* digits of \uXXXX that are still to come */
@@ -63,8 +63,8 @@ void mcp_stream_init(struct mcp_stream *s, steno_sink sink, void *ctx);
 void mcp_stream_release(struct mcp_stream *s);
 /* 0 or s->failed. */
 int mcp_stream_feed(struct mcp_stream *s, const char *p, size_t n);
-/* The message is over: 0 with a short answer that says the rest appended to `answer`, with `id` and
- * an empty content, or STENO_EPROTO: it was not an answer, or broke off. */
+/* Call it at the end of the message. 0: a short answer with `id`, an empty content and everything
+ * else was appended to `answer`. STENO_EPROTO: it was not an answer, or was cut off. */
 int mcp_stream_finish(
     struct mcp_stream *s, uint64_t id, struct buf *answer, struct steno_error *err);
 

@@ -2,8 +2,8 @@
  * mcp_transport.h - how JSON-RPC messages reach an MCP server and come back. Two of them: a child
  * process (mcp_stdio.h) and streamable HTTP (mcp_http.c).
  *
- * Any number of threads may have exchanges going at once. A transport knows ids and whether a
- * message is an answer; what methods mean is for mcp_client.
+ * Any number of threads may have exchanges going at once. A transport knows ids and which messages
+ * are answers. mcp_client knows what methods mean.
  */
 #ifndef MCP_MCP_TRANSPORT_H
 #define MCP_MCP_TRANSPORT_H
@@ -48,9 +48,9 @@ struct mcp_exchange {
 
 struct mcp_transport_ops {
         /*
-         * Sends and waits. STENO_EINTERRUPTED, STENO_ETIMEOUT: the server was told that nobody
-         * waits any more. STENO_EIO: it cannot be reached, or died; STENO_EPROTO: it answers
-         * something else; STENO_ELIMIT: its answer is too large.
+         * Sends and waits. STENO_EINTERRUPTED, STENO_ETIMEOUT: the server was told that the request
+         * is cancelled. STENO_EIO: the server cannot be reached, or died. STENO_EPROTO: its answer
+         * is not valid. STENO_ELIMIT: its answer is too large.
          */
         int (*exchange)(struct mcp_transport *t, struct mcp_exchange *x, struct steno_error *err);
         int (*notify)(struct mcp_transport *t, struct str body, struct steno_error *err);

@@ -1,9 +1,9 @@
 /*
  * relay.h - many HTTP transfers on one thread, for answers that are passed on as they come.
  *
- * One thread drives all of them, with a pool of kept connections; nobody waits. What came is told
- * by callbacks on that thread, so they must be quick: write to a file, wake somebody. Redirects,
- * encodings and bodies are left as they are.
+ * One thread drives all of them, with a pool of open connections, and never waits for one of them.
+ * It calls callbacks for what has arrived, so these must be quick: write to a file, or wake another
+ * thread. Redirects, encodings and bodies are passed on unchanged.
  */
 #ifndef NET_RELAY_H
 #define NET_RELAY_H

@@ -49,8 +49,8 @@ void sse_release(struct sse *s);
 int sse_feed(struct sse *s, const char *p, size_t n);
 
 /*
- * The stream has ended. The standard drops an event that its blank line did not close; providers
- * do end that way, so one with data is given out here.
+ * Call it at the end of the stream. The standard drops an event that no blank line closed. Some
+ * providers end their streams that way, so such an event is passed on here if it has data.
  */
 int sse_finish(struct sse *s);
 

@@ -1,6 +1,6 @@
 /*
- * transfer.h - one HTTP POST whose answer is read as it comes, over libcurl's multi interface,
- * so that a stop, a deadline and a silent peer end it at once. Knows nothing of what is sent.
+ * transfer.h - one HTTP POST whose answer is read as it comes, over libcurl's multi interface, so
+ * that a stop, a deadline or a silent peer ends it at once. Knows nothing of what is sent.
  */
 #ifndef NET_TRANSFER_H
 #define NET_TRANSFER_H

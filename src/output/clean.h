@@ -1,10 +1,10 @@
 /*
- * clean.h - a line of a tool's output made fit to stand in a stub.
+ * clean.h - makes a line of a tool's output safe for a stub.
  *
- * Escape sequences go, of text that carriage returns overwrote only the last state stays, bytes
- * that are not UTF-8 are written as \xNN, and control characters and the separators that some
- * readers take for a line's end (U+0085, U+2028, U+2029) are written as escapes. So one line in is
- * one line out.
+ * Escape sequences are removed. If carriage returns overwrote text, only the last state is kept.
+ * Bytes that are not UTF-8 are written as \xNN. Control characters, and the separators that some
+ * readers take for the end of a line (U+0085, U+2028, U+2029), are written as escapes. So one line
+ * of input gives one line of output.
  *
  * A line that could be taken for part of the frame (`--- tail (`, `[INCOMPLETE`, `More:` ..., also
  * with blanks, other dashes or invisible characters before it) gets a backslash in front. Lines
@@ -20,8 +20,8 @@
 #include "base/buf.h"
 #include "base/str.h"
 
-/* Appends the cleaned line, without frame guard; the raw line has no LF. Where `line` was cut out
- * of a longer one, its ends are legal cuts already. */
+/* Appends the cleaned line, without frame guard; the raw line has no LF. If `line` was cut out of a
+ * longer one, its ends must already be legal cuts. */
 void clean_put(struct buf *out, struct str line);
 
 /* Could this cleaned line be taken for one of the frame's? */

@@ -1,9 +1,9 @@
 /*
- * excerpt.h - what is worth showing of a large output, collected while it streams by.
+ * excerpt.h - collects what is worth showing of a large output while it streams by.
  *
- * Feed the bytes in pieces of any size; memory is bounded (about 150 KiB) and the result does not
- * depend on how they were cut. Kept are the beginning, the end, the most telling error lines with
- * their numbers (errors.h), and the figures. Then take snippets:
+ * Feed the bytes in pieces of any size; the result does not depend on the pieces. Memory is bounded
+ * (about 150 KiB). An excerpt keeps the beginning, the end, the most telling error lines with their
+ * numbers (errors.h), and the figures. Then take snippets:
  *
  *         struct excerpt *e = excerpt_new(NULL);
  *         excerpt_feed(e, p, n); ...
@@ -44,10 +44,10 @@ struct excerpt_options {
 struct excerpt *excerpt_new(const struct excerpt_options *opt);
 void excerpt_free(struct excerpt *e);
 
-/* Goes on without memory: then a failure in the output may be missed, excerpt_failed says so, and
+/* Continues when memory is out: then an error line may be missed, excerpt_failed says so, and
  * stub_build answers STENO_ENOMEM. */
 void excerpt_feed(struct excerpt *e, const void *p, size_t n);
-/* The end of the output. Must come before any of the calls below; feeding ends here. */
+/* Call it at the end of the output, before any of the calls below. Do not feed after it. */
 void excerpt_finish(struct excerpt *e);
 
 struct excerpt_figures {

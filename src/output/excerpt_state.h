@@ -1,6 +1,6 @@
 /*
- * excerpt_state.h - what a collector keeps; for excerpt.c, which fills it, and snippet.c, which
- * shows it. Nobody else includes this.
+ * excerpt_state.h - the state of an excerpt. Only excerpt.c, which fills it, and excerpt_snippet.c,
+ * which shows it, include this.
  *
  * Invariants after excerpt_finish:
  *   1. head holds output[0, head_n).

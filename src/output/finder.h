@@ -52,8 +52,7 @@ void finder_learn(struct finder *f, const char *p, size_t n);
 /* The first place >= from where a literal stands in p[0, n), or n. *which (may be NULL) is its
  * index; where several begin at one place, any of them. */
 size_t finder_next(const struct finder *f, const char *p, size_t n, size_t from, size_t *which);
-/* The same among the places before `stop`, or n. Where there is text behind them it is faster than
- * if there were none. */
+/* The same among the places before `stop`, or n. It is faster if there is text behind them. */
 size_t finder_next_before(
     const struct finder *f, const char *p, size_t n, size_t from, size_t stop, size_t *which);
 

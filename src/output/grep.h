@@ -2,14 +2,15 @@
  * grep.h - searching an artifact for a pattern, a line at a time.
  *
  * A match lies within one line (lines end with LF; a CR before it belongs to the line's end).
- * Patterns are PCRE2's; they see characters where the artifact is UTF-8, bytes where it is not.
- * `^` and `$` are the line's ends. PCRE2 decides what matches. In a large text Hyperscan, where it
- * is installed, chooses the lines that PCRE2 looks at (sieve.h), which changes no answer: only a
- * pattern that is too costly on lines without a match may be answered instead of refused.
+ * Patterns are PCRE2's; they see characters where the artifact is UTF-8, bytes where it is not. `^`
+ * and `$` are the line's ends. PCRE2 decides what matches. In a large text Hyperscan, where it is
+ * installed, chooses the lines that PCRE2 looks at (sieve.h), which changes no answer, with one
+ * exception: a pattern that is too costly on lines without a match may get an answer instead of a
+ * refusal.
  *
- * Nothing can hang it: matching has limits, and when they or CONTEXT_GREP_DEADLINE_MS are passed
- * without real progress the answer is STENO_ELIMIT "pattern too costly: ...". Over a large file a
- * pattern that does progress (GREP_RATE_FLOOR) may take longer than the deadline.
+ * No pattern can make it hang: matching has limits. If these limits or CONTEXT_GREP_DEADLINE_MS are
+ * exceeded without real progress, the answer is STENO_ELIMIT "pattern too costly: ...". In a large
+ * file, a pattern that makes progress (GREP_RATE_FLOOR) may take longer than the deadline.
  *
  * The text may be a file of any size. It is read front to back in windows of at most a few MiB,
  * and what is shown is copied. Lines of any length are searched; in a line longer than
@@ -32,7 +33,7 @@
 #define GREP_RATE_FLOOR (32u << 20)   /* bytes a second that count as progress */
 #define GREP_SPREAD_MAX 256           /* parts of a text in which the first match is told */
 
-/* Which libraries search. The answers are the same; for tests, and for whoever looks for a fault.
+/* Which libraries search. The answers are the same. This is for tests and for debugging.
  */
 enum grep_engines {
         GREP_FASTEST,    /* Hyperscan chooses lines where the text is large */

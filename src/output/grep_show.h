@@ -22,7 +22,7 @@ struct grep_hit {
         uint64_t end;
 };
 
-/* The line, or CONTEXT_LONG_LINE characters of it around [start, end). */
+/* Shows the line, or CONTEXT_LONG_LINE characters of it around [start, end). */
 int grep_show_line(const struct grep_show *s, const struct grep_hit *hit, struct grep_line *out,
     struct steno_error *err);
 

@@ -1,9 +1,9 @@
 /*
  * grep_text.h - the searched text, of which only a window is in memory. For grep.
  *
- * The window moves forward with the search. What lies outside of it (lines of context) is read
- * into a second, small buffer. Reading costs less than mapping the file: the window stays in the
- * processor's cache, and a map pays for each of its pages.
+ * The window moves forward with the search. What lies outside of it (lines of context) is read into
+ * a second, small buffer. Reading costs less than mapping the file: the window stays in the
+ * processor's cache, and a mapping costs time for each page.
  */
 #ifndef OUTPUT_GREP_TEXT_H
 #define OUTPUT_GREP_TEXT_H

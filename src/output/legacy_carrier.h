@@ -15,8 +15,8 @@
 
 /*
  * Appends `<function_call>` + the call + `</function_call>`. `call` is a JSON object, with or
- * without its response; it is kept as it is but for `<`, which only strings can contain. False, and
- * nothing appended, when it is not an object.
+ * without its response; it is not changed except for `<`, which only strings can contain. False,
+ * and nothing appended, when it is not an object.
  */
 bool legacy_put_call(struct buf *out, struct str call);
 

@@ -3,8 +3,8 @@
  * each stands.
  *
  * The text streams by once, in pieces of any size; nothing of a child is kept but its key and its
- * beginning. Strict (base/json_stream.h) in all that has passed, and lossless: keys and values are
- * given as they are spelled, and a key that comes twice is given twice.
+ * beginning. Everything that was read is checked strictly (base/json_stream.h). Nothing is lost:
+ * keys and values keep their spelling, and a key that occurs twice is reported twice.
  */
 #ifndef OUTPUT_LEVEL_H
 #define OUTPUT_LEVEL_H

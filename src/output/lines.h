@@ -1,10 +1,10 @@
 /*
  * lines.h - finding lines in a file without reading all of it.
  *
- * From the end: lines_tail reads backwards in blocks, so its cost is that of what it finds. From
- * a number: a sparse index (every LINES_EVERY-th line's offset), written while an output streams
- * in and looked up later. The index is derived data: it can be deleted, it may be cut off or
- * damaged, and then only costs more or answers "unknown".
+ * From the end: lines_tail reads backwards in blocks, so its cost depends only on the lines that it
+ * returns. From a number: a sparse index (every LINES_EVERY-th line's offset), written while an
+ * output streams in and looked up later. The index is derived data: it can be deleted, it may be
+ * cut off or damaged, and then only costs more or answers "unknown".
  *
  * A line ends with LF. Lines are numbered from 1. A last line without LF is a line.
  */
@@ -81,14 +81,14 @@ struct lines_index {
 };
 
 /*
- * Takes an index of a file that now has `size` bytes. False when it is not one, or contradicts
- * itself or the size; a cut-off end is only left out. Totals count only when they are about
- * exactly `size` bytes.
+ * Opens the index of a file that now has `size` bytes. False if it is not an index, or if it
+ * contradicts itself or the size. If its end is cut off, only that end is ignored. The totals count
+ * only if they were made for exactly `size` bytes.
  */
 bool lines_index_open(struct lines_index *x, const void *p, size_t n, uint64_t size);
 
-/* The last indexed line that begins at or before `offset`, and where; false: that is the first line
- * of all. That a line begins there is for the caller to check, in the file. */
+/* The last indexed line that begins at or before `offset`, and its offset; false: it is the first
+ * line of the file. The caller checks in the file that a line really begins there. */
 bool lines_index_before(const struct lines_index *x, uint64_t offset, uint64_t *at, uint64_t *line);
 
 /*

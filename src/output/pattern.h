@@ -1,10 +1,10 @@
 /*
  * pattern.h - what can be said about a pattern without running it.
  *
- * A conservative reading of PCRE2's syntax, for speed only: literals of which every match
- * contains at least one, and whether a match could ever see a line feed. What is not understood
- * makes the answer "nothing is known", never a wrong one. Whether a pattern is legal is for the
- * engine to say, before this is asked.
+ * A conservative reading of PCRE2's syntax, for speed only: literals of which every match contains
+ * at least one, and whether a match could ever see a line feed. If it does not understand
+ * something, the answer is "nothing is known", never a wrong one. The engine has checked before
+ * that the pattern is valid.
  */
 #ifndef OUTPUT_PATTERN_H
 #define OUTPUT_PATTERN_H
@@ -53,14 +53,14 @@ struct pattern_info {
 
 /*
  * `utf8`: the pattern is characters. `fold`: case does not matter. `wide_fold`: the text may hold
- * the characters beyond ASCII that fold to `k` and `s` (U+212A, U+017F), so those two are no
- * literals.
+ * the characters beyond ASCII that fold to `k` and `s` (U+212A, U+017F), so these two letters
+ * cannot be literals.
  */
 void pattern_read(
     struct str pattern, bool utf8, bool fold, bool wide_fold, struct pattern_info *out);
 
-/* All characters that are equal to a letter of Latin-1 or of the Cyrillic alphabet where case does
- * not matter, itself among them. How many; 0: not known. */
+/* Gives all characters that equal a letter of Latin-1 or of the Cyrillic alphabet when case is
+ * ignored, including the letter itself. Returns how many; 0: not known. */
 #define PATTERN_CASES 4
 size_t pattern_cases(uint32_t cp, uint32_t cases[PATTERN_CASES]);
 

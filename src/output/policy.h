@@ -5,7 +5,7 @@
  * bytes; whichever is passed first decides. The profile `runtime-store` keeps an older rule:
  * over 51,200 bytes, whatever the characters.
  *
- * Counting is incremental, so a stream knows the moment it has become too large:
+ * Counting is incremental, so that a stream knows when it becomes too large:
  *
  *         struct policy policy;
  *         policy_init(&policy, POLICY_DEFAULT, 0, 0);
@@ -60,8 +60,8 @@ const char *policy_profile_name(enum policy_profile profile);
 bool policy_names_path(const struct policy *p);
 
 /*
- * Bytes and code points of a stream; all zero is the beginning. A byte that is not part of a
- * UTF-8 sequence counts as one character. The sum does not depend on how the stream was cut.
+ * Bytes and code points of a stream; it begins as all zero. A byte that is not part of a UTF-8
+ * sequence counts as one character. The sum does not depend on how the stream was cut.
  */
 struct policy_count {
         uint64_t bytes;

@@ -1,9 +1,9 @@
 /*
- * secrets.h - finding what should not leave, by rules, and masking it.
+ * secrets.h - finding secrets by rules, and masking them.
  *
  * A mask keeps the shape: in a text each byte becomes "*" (line ends stay), in a JSON string each
  * character becomes one of the same length, both as it is written and as it is decoded. So sizes,
- * lines, offsets and escapes stay true, and whoever reads it sees where something was.
+ * lines, offsets and escapes remain correct, and a reader sees where something was masked.
  */
 #ifndef OUTPUT_SECRETS_H
 #define OUTPUT_SECRETS_H
@@ -22,14 +22,15 @@ struct secrets;
 int secrets_open(const char *rules, struct secrets **out, struct steno_error *err);
 void secrets_close(struct secrets *s);
 
-/* Masks what the rules match in `n` bytes of text. How many matches, or a negative code. `more`:
- * the text goes on, and what reaches its end is left alone; *safe is then up to where it is final.
+/* Masks what the rules match in `n` bytes of text. Returns the number of matches, or a negative
+ * code. `more`: more text follows, so a match that reaches the end is not masked yet; the text up
+ * to *safe is final.
  */
 int secrets_mask_text(
     struct secrets *s, char *p, size_t n, bool more, size_t *safe, struct steno_error *err);
 /* The same in every string of a JSON value, whose bytes are at `text`: they are those that `j` was
- * parsed from. A value under a key such as "password" is masked whole. `keep` (may be NULL) says of
- * a key that its value is left alone. */
+ * parsed from. A value under a key such as "password" is masked whole. `keep` (may be NULL) returns
+ * true for a key whose value must not be masked. */
 int secrets_mask_json(struct secrets *s, const struct json *j, json_ref v, char *text,
     bool (*keep)(struct str key), struct steno_error *err);
 /* The same in one string token that stands alone, quotes included. */

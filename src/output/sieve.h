@@ -1,11 +1,11 @@
 /*
  * sieve.h - which lines of a block can match at all, by Hyperscan. For grep.
  *
- * A sieve is made of a pattern that pattern.h has understood, and finds every line with a match,
- * and some without: the engine (grep_engine.h) decides about each line that it names. It is a
- * filter for speed only, so whatever it does not do well is refused:
- *   - the pattern is written anew (sieve_expression.c) with nothing in it that PCRE2 and Hyperscan
- *     could read in two ways, and so that it matches the same or more
+ * A sieve is made from a pattern that pattern.h has understood. It finds every line with a match,
+ * and some lines without one: the engine (grep_engine.h) decides about each of them. It is a filter
+ * for speed only, so it refuses whatever it does not do well:
+ *   - the pattern is rewritten (sieve_expression.c) without anything that PCRE2 and Hyperscan could
+ *     read differently, and so that it matches the same or more
  *   - patterns that would make a large automaton, or that match nothing at all, have no sieve
  *   - characters: Hyperscan reads UTF-8 only where it was checked. Bad bytes, which match nothing,
  *     are line feeds in the copy that it sees, and so is a CR at the end of a line
@@ -37,8 +37,8 @@ void sieve_free(struct sieve *s); /* accepts NULL */
 
 /*
  * Fills s->at with a place in each line of p[0, n), whole lines, that can match: ascending, one or
- * more for a line. Answers how many there are, or -1 where there are so many that looking at every
- * line is faster, or where it failed.
+ * more for a line. Returns how many there are, or -1 if there are so many that looking at every
+ * line is faster, or if it failed.
  */
 int sieve_lines(struct sieve *s, const char *p, size_t n, const uint32_t **at);
 /* Can p[0, n), a line or a part of one, have a match? */

@@ -2,8 +2,7 @@
  * stub.h - what a model sees in place of a large output.
  *
  *         [INCOMPLETE: 4.1 KB of 1.8 MB shown; the rest is in ctx_01J...]
- *         tool: build/run_tests   call: call_7f   output: text, 31,204 lines, 1,843,220 bytes exit:
- * 1
+ *         tool: build/run_tests   call: call_7f   output: text, 31,204 lines ...   exit: 1
  *         --- head (lines 1-40) ---
  *         --- errors (lines 812, 30990) ---
  *         --- outline ---                                  (JSON only)
@@ -12,9 +11,10 @@
  *
  * Promises:
  *   1. The same input gives the same bytes.
- *   2. A stub is smaller than half of what it replaces: snippets shrink, the tail last; below
- *      that come forms without snippets, down to one line. Only for outputs of less than about
- *      200 bytes, which no policy replaces, is that line the answer in spite of the rule.
+ *   2. A stub is smaller than half of what it replaces. To get there, snippets shrink, the tail
+ *      last; then come forms without snippets, down to one line. Outputs of less than about 200
+ *      bytes, which no policy replaces, are an exception: they may get that line although it is
+ *      larger.
  *   3. The frame cannot be closed from inside: a line of the output that could be taken for one
  *      of ours gets a backslash before it (clean.h), and names from outside are quoted unless
  *      they are plain.
@@ -72,10 +72,10 @@ int stub_build(const struct excerpt *e, const struct stub_meta *meta, struct buf
     struct steno_error *err);
 
 /*
- * The profile runtime-store: the first 500 characters, a blank line, and
- * `[Full output: <path>]`. `first` is the beginning of the output, at least 2,000 bytes of it
- * when there are as many. The preview is cut like a snippet but otherwise as it came, except that
- * bytes that are not UTF-8 become U+FFFD. 0 or STENO_ENOMEM.
+ * The profile runtime-store: the first 500 characters, a blank line, and `[Full output: <path>]`.
+ * `first` is the beginning of the output, at least 2,000 bytes of it when there are as many. The
+ * preview is cut like a snippet. Its bytes are not changed, except that bytes that are not UTF-8
+ * become U+FFFD. 0 or STENO_ENOMEM.
  */
 int stub_build_runtime(struct str first, struct str path, struct buf *out, struct steno_error *err);
 

@@ -1,10 +1,11 @@
 /*
- * admission.h - whether a batch may go into a conversation: what of it is there already, what its
- * amendments are about, what its writer expected, and whether its results have calls. One
- * implementation for every kind of store, which says how it finds and reads its records.
+ * admission.h - whether a batch may be appended to a conversation: which of its messages are stored
+ * already, which messages its amendments change, which seq its writer expected, and whether its
+ * results have calls. There is one implementation for every kind of store; each kind supplies
+ * functions that find and read its records.
  *
- * All of it happens while nobody else writes to the conversation, or is tried again when somebody
- * did: a batch that is refused leaves no trace.
+ * No other process writes to the conversation meanwhile, or else the admission is tried again. A
+ * refused batch leaves no trace.
  */
 #ifndef STORE_ADMISSION_H
 #define STORE_ADMISSION_H
@@ -65,7 +66,8 @@ enum admission_result {
 
 /* A result, or negative: refused, and q->err says why. */
 int admission_admit(struct admission *a, struct append_request *q);
-/* Results have their calls; a recording append gets its marks. After all else was found right. */
+/* Checks that results have their calls; a recording append gets its marks. Call it after all other
+ * checks. */
 int admission_pair(struct admission *a, struct append_request *q);
 
 /* What a record gets from the moment in which it is written. */
@@ -75,7 +77,8 @@ struct admission_stamp {
         const char *salt; /* hex */
 };
 /* The time of the next record: now, or `last`, the time of the record before it ("": there is
- * none), where that was written by a clock that goes ahead. So times do not fall with seq. */
+ * none), where that was written by a clock that goes ahead. So later records do not have earlier
+ * times. */
 void admission_time(const struct env *env, const char *last, char out[TIME_TEXT]);
 /* The line of the i-th record of an admitted batch, and its line feed. `x` is room to work in. */
 void admission_put(const struct admission *a, struct append_request *q, size_t i,

@@ -1,6 +1,6 @@
 /*
- * backend.h - the seam below which a store is kept: what every kind of store offers, and nothing of
- * how.
+ * backend.h - the interface of a kind of store: what every kind offers, and nothing about how it
+ * does it.
  *
  * A kind of store is a `struct steno_backend`, a table of functions. What is open is a handle whose
  * first member points to the table of its kind, so that a call finds its way:
@@ -10,22 +10,23 @@
  *      backend_append(conv, &batch, &receipt, err);
  *      backend_conv_release(conv);
  *
- * For who calls:
+ * For callers:
  *
- *   C1  No path, descriptor, folder or lock crosses the seam. Conversations are named by project
- *       and id, runs and outputs by their ids; bytes are read through readers.
+ *   C1  No path, descriptor, folder or lock crosses this interface. Conversations are named by
+ *       project and id, runs and outputs by their ids; bytes are read through readers.
  *   C2  Every call is thread-safe, but for those on something that is being written (an output, a
  *       bundle), which has one user at a time. A journal has as many as a turn has calls.
- *   C3  Nobody asks which kind it has. What a kind cannot do is STENO_EUNSUPPORTED.
+ *   C3  Callers never ask which kind they have. An operation that a kind does not have is
+ *       STENO_EUNSUPPORTED.
  *   C4  An error is a negative code and a sentence; outputs are untouched then.
  *
- * For who writes a kind:
+ * For implementers of a kind:
  *
  *   K1  A receipt is given after durability, seqs have no gaps, and a batch is seen whole or not
  *       at all.
  *   K2  What a record names is durable before the record.
- *   K3  Who is alive is known by leases: whoever lost one is told at the next call, and writes
- *       nothing more.
+ *   K3  Leases say which process is alive. A process that has lost its lease gets an error at its
+ *       next call, and writes nothing more.
  *   K4  A slot that can fail may be NULL: then it is STENO_EUNSUPPORTED. All others are filled.
  *   K5  A handle's `ops` is set by whoever makes it, and the functions of a kind never call each
  *       other through it: a wrapper replaces it to see every call.

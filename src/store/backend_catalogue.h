@@ -21,8 +21,8 @@ struct backend_caught_up {
         bool behind;         /* what changed before the machine booted may not be seen yet */
 };
 
-/* Looks at what changed. With `at_once` what takes its time, after a boot, goes on in the
- * background, and out->behind says so. `progress` may be NULL. Several threads may call it at once.
+/* Indexes what has changed. With `at_once`, the slow scan after a boot continues in the background,
+ * and out->behind says so. `progress` may be NULL. Several threads may call it at once.
  */
 int backend_catch_up(struct backend_store *store, bool at_once, steno_progress progress,
     void *progress_ctx, struct backend_caught_up *out, struct steno_error *err);
@@ -35,8 +35,8 @@ struct backend_query {
 };
 
 /* {"items":[...],"next_cursor"?,"catching_up"?} as in steno_list. STENO_EINVAL: not a cursor of
- * ours. STENO_ECORRUPT, here and below: what is derived is damaged; the next backend_catch_up makes
- * it anew. */
+ * ours. STENO_ECORRUPT, here and below: a derived file is damaged; the next backend_catch_up
+ * rebuilds it. */
 int backend_list(struct backend_store *store, const struct backend_query *q, char **json,
     struct steno_error *err);
 struct backend_listed {
@@ -63,7 +63,7 @@ struct backend_tally {
         uint64_t quarantine; /* things that were put aside */
 };
 
-/* What totals cannot know without a look at everything. */
+/* Figures that need a look at everything. */
 int backend_tally(struct backend_store *store, struct backend_tally *out, struct steno_error *err);
 /* Conversations with a run that may not have come to its end, at most `max`: JSON
  * [[project,id],...]. `project` NULL: of all. */
@@ -114,7 +114,7 @@ int backend_search_add(
     struct backend_store *store, const struct search_block *b, struct steno_error *err);
 /* Commits; everything up to `seq` is indexed. */
 int backend_search_commit(struct backend_store *store, uint64_t seq, struct steno_error *err);
-/* No word of a conversation of this name stays, of none that ever had it. Takes the lock. */
+/* Removes all words of the conversations that have or had this name. Takes the lock. */
 int backend_search_forget(
     struct backend_store *store, const char *project, const char *id, struct steno_error *err);
 /* Removes everything. Takes the lock. */

@@ -4,7 +4,7 @@
  *
  * Projects, disks and paths are legal names. Texts are appended to `out`: of a disk
  * {"id","createdAt","updatedAt"}, of a file {"path","mime","size","sha256","meta","createdAt",
- * "updatedAt"}. What is not there is STENO_ENOTFOUND.
+ * "updatedAt"}. If something does not exist, the error is STENO_ENOTFOUND.
  */
 #ifndef STORE_BACKEND_DISKS_H
 #define STORE_BACKEND_DISKS_H

@@ -1,6 +1,6 @@
 /*
- * backend_moves.h - conversations on their way out and in, copies, checks, and what belongs to the
- * store.
+ * backend_moves.h - exports and imports of conversations, backups, checks, and documents and locks
+ * of the store.
  *
  * A bundle has the files of a conversation under the names of docs/format.md, whatever the backend
  * keeps them as: the same conversation gives the same bytes on each.
@@ -45,15 +45,15 @@ struct bundle_view {
         uint64_t tombstones; /* outputs and messages whose bytes are not here */
 };
 
-/* Finds out what there is, and hashes it. Nothing is locked: what a purge takes away meanwhile
- * stops the sending. */
+/* Lists and hashes what there is. Nothing is locked: if a purge removes bytes meanwhile, the
+ * sending stops. */
 int backend_bundle_prepare(struct backend_conv *conv, const struct bundle_options *opt,
     struct backend_bundle **out, struct steno_error *err);
 const struct bundle_view *backend_bundle_view(const struct backend_bundle *b);
 /* Adds a file that lives in memory until the release, at the end. */
 int backend_bundle_add_text(
     struct backend_bundle *b, const char *name, struct str text, struct steno_error *err);
-/* Hands out the bytes of the i-th file, each held against what was promised. */
+/* Hands out the bytes of the i-th file, and compares them with the announced size and hash. */
 int backend_bundle_send(
     struct backend_bundle *b, size_t i, steno_sink sink, void *ctx, struct steno_error *err);
 /* NULL does nothing. */
@@ -65,7 +65,8 @@ int backend_bundle_compare(const char *a, const char *b);
 
 /* ---- in ---- */
 
-/* A place aside for conversations that come in. What is not installed goes with it. */
+/* Opens a temporary place for conversations that come in. What is not installed is removed with it.
+ * */
 int backend_incoming_open(
     struct backend_store *store, struct backend_incoming **out, struct steno_error *err);
 /* NULL does nothing. */
@@ -103,8 +104,8 @@ struct check_finding {
         bool repaired;
         bool repairable; /* by a check that repairs */
         bool note;       /* worth knowing, and no damage */
-        bool copied; /* it is missing, and this store is a copy of another: it may have come while
-                        that was made, and a repair notes that it is lost */
+        bool copied; /* it is missing, and this store is a copy of another: it may have been written
+                        while the copy was made; a repair notes that it is lost */
         bool lost;   /* a tombstone in the log tells of it too */
 };
 
@@ -115,8 +116,8 @@ typedef int (*check_fn)(void *ctx, const struct check_finding *f);
 struct backup_copy {
         struct backend_conv *conv; /* of a store of files; closed outputs and parts have their size,
                                       and get their bytes when they are wanted */
-        char stamp[SHA256_HEX];    /* another one whenever it has changed */
-        uint64_t log;              /* another one whenever its log did more than grow */
+        char stamp[SHA256_HEX];    /* changes whenever the conversation changes */
+        uint64_t log;              /* changes whenever its log did more than grow */
 };
 
 /* Where a backup of files gets the conversations of another kind of store, one at a time. `trashed`
@@ -182,15 +183,15 @@ int backend_lock(struct backend_store *store, const char *name, struct backend_l
     struct steno_error *err);
 /* NULL does nothing. */
 void backend_unlock(struct backend_lock *lock);
-/* A small text of the store's own (tokens.json, accepted.jsonl), freed with free(). *stamp (may
- * be NULL) is another number whenever it has changed. STENO_ENOTFOUND: there is none. */
+/* A small text of the store's own (tokens.json, accepted.jsonl), freed with free(). *stamp (may be
+ * NULL) changes with the text. STENO_ENOTFOUND: there is none. */
 int backend_document_read(struct backend_store *store, const char *name, size_t max, char **text,
     size_t *n, uint64_t *stamp, struct steno_error *err);
 /* Only the stamp, which costs little; 0: there is none. */
 int backend_document_stamp(
     struct backend_store *store, const char *name, uint64_t *stamp, struct steno_error *err);
-/* Makes the new text of the old one ("" where there is none). Nobody else's change is lost. Waits
- * at most `patience_ms` for others, then STENO_ETIMEOUT. */
+/* Makes the new text from the old one ("" if there is none). No concurrent change is lost. Waits at
+ * most `patience_ms` for others, then STENO_ETIMEOUT. */
 int backend_document_change(struct backend_store *store, const char *name, size_t max,
     int patience_ms, backend_change_fn change, void *ctx, struct steno_error *err);
 

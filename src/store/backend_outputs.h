@@ -1,9 +1,9 @@
 /*
- * backend_outputs.h - what stands beside the records: outputs, terminals, parts.
+ * backend_outputs.h - what a store keeps beside the records: outputs, terminals, parts.
  *
- * An output (artifact) is written piece by piece, can be read from its first byte on, and is
- * durable when it is closed, which is before a record names it. Its `name` is what a person would
- * call its file. A part is a large value of a message, named by the SHA-256 of its bytes.
+ * An output (artifact) is written piece by piece, and can be read from its first byte on. It is
+ * closed before a record names it, and is durable then. Its `name` is a file name for people. A
+ * part is a large value of a message, named by the SHA-256 of its bytes.
  */
 #ifndef STORE_BACKEND_OUTPUTS_H
 #define STORE_BACKEND_OUTPUTS_H
@@ -40,7 +40,7 @@ struct artifact_info {
         char deleted_by[40];
 };
 
-/* The n-th candidate for the name of what wants to be called `want`, without its suffix. */
+/* The n-th candidate for the name of an output that should be called `want`, without its suffix. */
 #define BACKEND_ARTIFACT_NAME 80
 int backend_artifact_name(struct str want, int n, char out[BACKEND_ARTIFACT_NAME]);
 
@@ -50,7 +50,7 @@ int backend_artifact_name(struct str want, int n, char out[BACKEND_ARTIFACT_NAME
  * kind "tool" or "terminal"; no two of a conversation have the same. */
 int backend_artifact_begin(struct backend_conv *conv, const char *kind, struct str want,
     struct str hint, struct backend_artifact **out, struct steno_error *err);
-/* Begins one anew whose bytes or description were lost, with the id, kind, hint and time of
+/* Begins an output again whose bytes or description were lost, with the id, kind, hint and time of
  * `info`. */
 int backend_artifact_begin_again(struct backend_conv *conv, const struct artifact_info *info,
     struct str want, struct backend_artifact **out, struct steno_error *err);
@@ -59,7 +59,7 @@ const char *backend_artifact_id(const struct backend_artifact *a);
  * there and can be closed. */
 int backend_artifact_write(
     struct backend_artifact *a, const void *p, size_t n, struct steno_error *err);
-/* The next pieces are written whatever the quota says: a few words about it. */
+/* The next pieces ignore the quota: they are a note that it was reached. */
 void backend_artifact_lift_quota(struct backend_artifact *a);
 /* The next piece of its line index, as it is made. */
 void backend_artifact_index(struct backend_artifact *a, struct str bytes);
@@ -78,7 +78,7 @@ int backend_artifact_close(struct backend_artifact *a, const struct artifact_end
     struct artifact_info *info, struct steno_error *err);
 /* Frees. One that was not closed stays as it is, unfinished. NULL does nothing. */
 void backend_artifact_free(struct backend_artifact *a);
-/* Takes a closed or open one back altogether: the append it was made for failed. */
+/* Removes an output, closed or open, because the append that it was made for failed. */
 void backend_artifact_undo(struct backend_conv *conv, const char *id);
 
 /* ---- reading ---- */
@@ -92,22 +92,23 @@ int backend_artifact_each(struct backend_conv *conv,
 /* *size is what there is now. */
 int backend_artifact_open(struct backend_conv *conv, const struct artifact_info *info,
     struct backend_reader **out, uint64_t *size, struct steno_error *err);
-/* Has a closed one the bytes that it was closed with? STENO_ECORRUPT: no, or they are gone. */
+/* Does a closed output still have the bytes that it was closed with? STENO_ECORRUPT: no, or they
+ * are missing. */
 int backend_artifact_verify(
     struct backend_conv *conv, const struct artifact_info *info, struct steno_error *err);
 /* The line index, freed with free(); *n is 0 when there is none. */
 int backend_artifact_lines(struct backend_conv *conv, const struct artifact_info *info, char **p,
     size_t *n, struct steno_error *err);
-/* Describes anew an output whose description was lost, whose record has the call id `call` and a
- * ref that says `said`: when exactly one can be meant, and has the hash if that is known. *done
- * says so. Within backend_conv_exclusively. */
+/* Rebuilds the lost description of an output. `call` is the call id of its record, and `said` what
+ * the record's ref says. *done: exactly one output matches, and has the hash if that is known.
+ * Within backend_conv_exclusively. */
 int backend_artifact_relist(struct backend_conv *conv, const struct artifact_info *said,
     struct str call, bool *done, struct steno_error *err);
 /* Up to `n` bytes from `at` on; fewer only at the end. How many, or a negative code. */
 ssize_t backend_reader_read(
     struct backend_reader *r, uint64_t at, void *p, size_t n, struct steno_error *err);
-/* Hands out the whole of a closed one. STENO_ECORRUPT: its bytes are others than `info` says,
- * which may be known only after `sink` got them. */
+/* Hands out all of a closed output. STENO_ECORRUPT: its bytes differ from what `info` says, which
+ * may be known only after `sink` got them. */
 int backend_reader_whole(struct backend_reader *r, const struct artifact_info *info,
     steno_sink sink, void *ctx, struct steno_error *err);
 /* NULL does nothing. */
@@ -115,8 +116,8 @@ void backend_reader_close(struct backend_reader *r);
 
 /* ---- what records say of them ---- */
 
-/* What the ref of a stored message `m` says of an output; its size is 0 when that has no ref of
- * this id. */
+/* Reads what the ref of a stored message `m` says about an output; the size is 0 if `m` has no ref
+ * with this id. */
 int backend_said_read(
     struct str m, struct str ref, struct artifact_info *out, struct steno_error *err);
 /* The same from what a record's `outs` says. */
@@ -129,8 +130,8 @@ void backend_said_take(const struct about_out *o, struct artifact_info *out);
 /* Stores a value; durable on return. The same bytes are stored once. Fills `name`. */
 int backend_part_put(
     struct backend_conv *conv, struct str token, char name[PART_NAME], struct steno_error *err);
-/* Streams it. STENO_ECORRUPT: it is not there, or its bytes are not those of its name; `sink` may
- * have got some by then, so who cannot take them back asks with a NULL sink first. */
+/* Streams a part. STENO_ECORRUPT: it is missing, or its bytes do not match its name. `sink` may
+ * have got some bytes by then. A caller that cannot take them back calls with a NULL sink first. */
 int backend_part_get(struct backend_conv *conv, struct str name, uint64_t size, steno_sink sink,
     void *ctx, struct steno_error *err);
 
@@ -144,10 +145,10 @@ struct quota {
         uint64_t store;        /* of all */
 };
 
-/* A line for a person: most of a quota is used. On the thread that stores. */
+/* A line for a person that says that most of a quota is used. Called on the thread that stores. */
 typedef void (*quota_warn_fn)(void *ctx, const char *line);
 
-/* Before anything is stored through this handle. Without it nothing is limited. */
+/* Call it before anything is stored through this handle. Without it nothing is limited. */
 void backend_set_quota(
     struct backend_store *store, const struct quota *quota, quota_warn_fn warn, void *ctx);
 

@@ -29,7 +29,7 @@ void backend_close(struct backend_store *store);
 bool backend_is_ours(const struct backend_store *store);
 /* Makes durable what was acknowledged as process-durable, as far as it can. */
 void backend_sync(struct backend_store *store);
-/* Bytes that this handle put aside because nobody could read them. */
+/* Bytes that this handle moved to the quarantine because they could not be read. */
 uint64_t backend_quarantined(const struct backend_store *store);
 /* The settings as they are; freed with free(). STENO_ENOTFOUND: there are none. STENO_ECORRUPT:
  * they cannot be used; the store opens all the same. */
@@ -45,30 +45,31 @@ int backend_conv_create(struct backend_store *store, struct str project, struct 
 /* By its names, or by those that a walk gave. STENO_ENOTFOUND: there is none, or it was removed. */
 int backend_conv_open(struct backend_store *store, struct str project, struct str id,
     struct backend_conv **out, struct steno_error *err);
-/* Every handle is given back as often as it was handed out. */
+/* Every handle must be released as often as it was opened. */
 void backend_conv_release(struct backend_conv *conv);
 const char *backend_conv_id(const struct backend_conv *conv);
 const char *backend_conv_project(const struct backend_conv *conv);
 struct backend_store *backend_conv_store(const struct backend_conv *conv);
 /* The metadata with the true names in it. Freed with free(). */
 int backend_conv_meta(struct backend_conv *conv, char **json, size_t *n, struct steno_error *err);
-/* Makes the new text of the old one. It may be called again when somebody was quicker. */
+/* Makes the new text from the old one. It is called again if another process has changed the text
+ * meanwhile. */
 typedef int (*backend_change_fn)(
     void *ctx, struct str old, struct buf *out, struct steno_error *err);
 
-/* Nobody else's change is lost. */
+/* No concurrent change is lost. */
 int backend_conv_change_meta(
     struct backend_conv *conv, backend_change_fn change, void *ctx, struct steno_error *err);
-/* Calls `work` while nobody else changes the conversation: for one who brings back what was lost.
- * Returns what it returns. */
+/* Calls `work` while no other process changes the conversation, for code that restores lost data.
+ * Returns what `work` returns. */
 int backend_conv_exclusively(
     struct backend_conv *conv, int (*work)(void *ctx), void *ctx, struct steno_error *err);
 /* The names open the conversation. They are its project and id wherever these are known; ask the
  * open handle for what it is called. A non-zero return ends a walk, which returns it. */
 typedef int (*backend_conv_fn)(void *ctx, const char *project, const char *id);
 
-/* Walks over all conversations, or those of one project (NULL: all). What comes or goes meanwhile
- * may be met or not. */
+/* Walks over all conversations, or those of one project (NULL: all). Conversations that are made or
+ * removed meanwhile may be visited or not. */
 int backend_each_conv(struct backend_store *store, const char *project, backend_conv_fn each,
     void *ctx, struct steno_error *err);
 
@@ -93,8 +94,8 @@ struct backend_batch {
         struct str key; /* idempotency key, or "" */
         int durability; /* enum steno_durability */
         bool each;      /* every entry is a batch of its own; all go in with one write, or none */
-        /* Of the run that appends: STENO_ECONFLICT once it was taken over. NULL: of no run. Where a
-         * holder is alive as long as its lock there is nothing to compare. */
+        /* The claim of the run that appends, or NULL. STENO_ECONFLICT if the run was taken over.
+         * Stores in which a holder lives as long as its lock have nothing to check. */
         const struct backend_claim *claim;
 };
 
@@ -107,9 +108,9 @@ struct backend_receipt {
 };
 
 void backend_receipt_release(struct backend_receipt *r, size_t count);
-/* All of it or nothing, without gaps in the seqs, and durable on return as far as was asked. Ids,
- * key, expected seq and pairing are looked at and the records written in one critical section.
- * Thread-safe. */
+/* Appends all of the batch or nothing, without gaps in the seqs, with the durability that was asked
+ * for. Ids, key, expected seq and pairing are checked and the records written in one critical
+ * section. Thread-safe. */
 int backend_append(struct backend_conv *conv, struct backend_batch *batch,
     struct backend_receipt *out, struct steno_error *err);
 
@@ -152,8 +153,8 @@ void backend_lookup_close(struct backend_lookup *l);
 /* Last seq, and how many bytes records, outputs and parts have; either may be NULL. */
 int backend_last(
     struct backend_conv *conv, uint64_t *seq, uint64_t *bytes, struct steno_error *err);
-/* A number that is another one after a purge or a repair: seqs that were read before may have
- * other records now. 0: not known. */
+/* A number that changes with a purge or a repair: seqs that were read before may have other records
+ * then. 0: not known. */
 uint64_t backend_generation(struct backend_conv *conv);
 /* Waits for a record behind `after`: 1, or 0 when the time is over. Only a hint: the caller
  * reads. */

@@ -1,8 +1,8 @@
 /*
  * backend_removal.h - trash, purge and forks.
  *
- * A conversation that was removed is whole in the trash until it is restored or destroyed. A purge
- * takes the bytes of deleted and superseded messages away and leaves tombstones.
+ * A removed conversation stays whole in the trash until it is restored or destroyed. A purge
+ * removes the bytes of deleted and superseded messages and leaves tombstones.
  */
 #ifndef STORE_BACKEND_REMOVAL_H
 #define STORE_BACKEND_REMOVAL_H
@@ -30,24 +30,24 @@ struct trash_list {
         size_t cap;
 };
 
-/* Moves a conversation there, as `name`. Waits for a running append; what comes later is refused.
+/* Moves a conversation to the trash, as `name`. Waits for a running append; later ones are refused.
  */
 int backend_trash_put(struct backend_conv *conv, char name[TRASH_NAME], struct steno_error *err);
 /* What is there. `sizes` counts the bytes of each, which may have to look at all of it. */
 int backend_trash_list(
     struct backend_store *store, bool sizes, struct trash_list *out, struct steno_error *err);
 void backend_trash_list_release(struct trash_list *list);
-/* Marks what a caller means: the conversations of this id, newest first; where there is none, the
- * one of that name. How many. */
+/* Marks the conversations that a caller means: those with this id, newest first, or else the one
+ * with that name. Returns how many. */
 size_t backend_trash_find(struct trash_list *list, struct str project, const char *id);
-/* To look at, not to change. */
+/* Opens one for reading only. */
 int backend_trash_open(struct backend_store *store, const struct trash_item *item,
     struct backend_conv **out, struct steno_error *err);
-/* Back to its place, or to that of the id `as` (may be NULL). STENO_ECONFLICT: the id is in use.
- * STENO_ENOTFOUND: someone was quicker. */
+/* Moves one back to its place, or to that of the id `as` (may be NULL). STENO_ECONFLICT: the id is
+ * in use. STENO_ENOTFOUND: it has left the trash meanwhile. */
 int backend_trash_put_back(struct backend_store *store, const struct trash_item *item,
     const char *as, struct steno_error *err);
-/* Gone for good. */
+/* Removes it for good. */
 int backend_trash_destroy(
     struct backend_store *store, const struct trash_item *item, struct steno_error *err);
 /* Finishes what an earlier destruction left. */
@@ -67,10 +67,10 @@ struct fork_request {
         bool whole_batch; /* a cut inside a batch takes all of that, else it is STENO_ECONFLICT */
 };
 
-/* A new conversation with the history of another: records keep seq, id, time and bytes; what was
- * deleted becomes tombstones; idempotency keys and journals stay behind; outputs are shared, and
- * their bytes go with the last who has them. *seq (may be NULL): the last record that was taken.
- * STENO_ECORRUPT: the origin is damaged before that. */
+/* Makes a new conversation with the history of another. Records keep seq, id, time and bytes.
+ * Deleted messages become tombstones. Idempotency keys and journals are not copied. Outputs are
+ * shared; their bytes are freed with the last conversation that has them. *seq (may be NULL): the
+ * last record that was taken. STENO_ECORRUPT: the origin is damaged before that. */
 int backend_fork(struct backend_conv *origin, const struct fork_request *request,
     struct backend_conv **out, uint64_t *seq, struct steno_error *err);
 

@@ -1,10 +1,10 @@
 /*
  * backend_runs.h - runs and their journals.
  *
- * A conversation has at most one live run, and who holds it is known by a lease: on one machine a
- * lock that the system lets go of, between machines a row that is renewed. A holder whose lease was
- * taken over is told so at its next write. A journal is named by what id_file_name makes of the
- * run's id.
+ * A conversation has at most one live run, and a lease says who holds it: on one machine a lock
+ * that the system releases when the process dies, between machines a row that is renewed. A holder
+ * whose lease was taken over gets an error at its next write. A journal is named by what
+ * id_file_name makes of the run's id.
  */
 #ifndef STORE_BACKEND_RUNS_H
 #define STORE_BACKEND_RUNS_H
@@ -47,24 +47,25 @@ void backend_run_claim_listen(struct backend_claim *claim, run_mail_fn fn, void 
 /* To the mailbox; durable on return, and handed out once. */
 int backend_run_mail_send(struct backend_conv *conv, struct str line, struct steno_error *err);
 
-/* Somebody who may answer the questions of a project's runs is connected to this process, until
- * backend_watch_end (NULL does nothing) or the end of the process. STENO_ETIMEOUT: try again. */
+/* Notes that a client that may answer the questions of a project's runs is connected to this
+ * process, until backend_watch_end (NULL does nothing) or the end of the process. STENO_ETIMEOUT:
+ * try again. */
 int backend_watch(struct backend_store *store, struct str project, struct backend_watcher **out,
     struct steno_error *err);
 void backend_watch_end(struct backend_watcher *w);
-/* Is anybody, at whatever process that uses the store? */
+/* Is such a client connected to any process that uses the store? */
 bool backend_watched(struct backend_store *store, struct str project);
 
 /*
- * A second handle of the conversation's store that writes nothing: what is stored through it is
- * seen through it, and gone with it. For readers that may not write. Its clock, in *env, which
+ * Opens a second handle of the conversation's store for readers that may not write. What is stored
+ * through it can be read only through it, and is gone when it is closed. Its clock, in *env, which
  * lives as long as the handle, stands at the last event of the run `name`, so that all readers see
  * the same.
  */
 int backend_aside(struct backend_conv *conv, const char *name, struct backend_store **out,
     const struct env **env, struct steno_error *err);
 
-/* What became of the run that claimed last. */
+/* The state of the run that made the last claim. */
 enum run_life {
         RUN_ENDED,   /* it came to its end, or there was none */
         RUN_LIVE,    /* somebody holds it */
@@ -76,15 +77,15 @@ enum run_life {
 /* `name` becomes the journal's where there is one. Takes no lock. */
 int backend_run_last(struct backend_conv *conv, char name[PLAIN_NAME_MAX + 1], enum run_life *out,
     struct steno_error *err);
-/* Of any run: it has no last event, and nobody will write one. */
+/* Is this run dead? It has no last event, and no process will write one. */
 bool backend_run_is_dead(struct backend_conv *conv, const char *name);
-/* It was completed: from now on nobody needs to look at it. */
+/* Notes that a run was completed: from now on no process has to look at it. */
 void backend_run_settle(struct backend_conv *conv, const char *name);
 /* The same of all: every run is known to have ended. */
 void backend_run_settle_all(struct backend_conv *conv);
 /* Gives the lease of a dead run a new epoch, so that a holder which only seemed to be dead writes
- * nothing more; what it is writing at this moment is stored or refused when this returns. A run
- * that is alive is left alone. */
+ * nothing more; what it is writing at this moment is stored or refused when this returns. Does
+ * nothing to a run that is alive. */
 int backend_run_fence(struct backend_conv *conv, const char *name, struct steno_error *err);
 
 /* ---- writing ---- */

@@ -49,7 +49,7 @@ int backend_seal_prove(
     struct backend_conv *conv, uint64_t seq, struct buf *out, struct steno_error *err);
 /* Its name in logs; "": it never got one. */
 int backend_seal_name(struct backend_conv *conv, char out[SEAL_CONV], struct steno_error *err);
-/* What that is, of a project, an id and the uid of the metadata. 0 or STENO_ENOMEM. */
+/* Computes that name from a project, an id and the uid of the metadata. 0 or STENO_ENOMEM. */
 int backend_seal_conv_name(struct str project, struct str id, struct str uid, char out[SEAL_CONV]);
 /* Checks one, without a store. STENO_ECORRUPT says what is wrong. `key` may be NULL: the
  * signature is not looked at. */
@@ -130,7 +130,7 @@ int backend_seal_tell(struct seal_check *check, struct seal_finding f, const cha
 /* Verifies one; `name` is that of backend_seal_name. Nothing is written. */
 int backend_seal_verify(
     struct backend_conv *conv, const char *name, struct seal_check *check, struct steno_error *err);
-/* Has it a seal, or does the log know of one? */
+/* Does the conversation have a seal, or does the log have an entry for one? */
 bool backend_seal_is_known(struct backend_conv *conv, const char *name, const struct seal_log *log);
 /* The log itself: its checkpoints, and one that somebody kept. Fills log_signed. */
 int backend_seal_verify_log(

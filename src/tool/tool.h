@@ -1,9 +1,9 @@
 /*
  * tool.h - the loop's other end: what a tool is, and the set of tools a model is offered.
  *
- * This is the inside of steno_loop.h's tools; sources of tools (MCP servers, execute_command,
- * the context_* tools, callbacks) are written against it, and the loop knows nothing else of
- * them. A source makes some `struct tool`, adds them to a toolset, and hands itself over with
+ * This is the inside of steno_loop.h's tools; sources of tools (MCP servers, execute_command, the
+ * context_* tools, callbacks) are written against it, and the loop knows nothing else of them. A
+ * source makes tools (`struct tool`), adds them to a toolset, and gives itself to the set with
  * toolset_own(), so that it is closed with the set.
  *
  * A CALL, SEEN FROM A TOOL
@@ -23,10 +23,10 @@
  *     - It returns within 100 ms after steno_stop_requested(call->stop), and kills what it
  *       started. steno_stop_fd(call->stop) can be polled next to other descriptors.
  *     - call->deadline (monotonic milliseconds, time_monotonic_ms()) is its time limit. The tool
- * itself has to notice that it passed, and returns STENO_ETIMEOUT. Both at once:
- * tool_call_stopped(), and tool_call_left_ms() as a time-out for poll(). A tool that does neither
- * is left behind two seconds later, its thread with it, and writes to a call that is over are
- * refused.
+ *       itself must notice that it has passed, and return STENO_ETIMEOUT. To check for both a stop
+ *       and the deadline, use tool_call_stopped(), and tool_call_left_ms() as a time-out for
+ *       poll(). If a tool reacts to neither, the loop continues without it two seconds later. Its
+ *       thread remains, and its writes to the finished call are refused.
  *     - Nothing in `call` may be used after the return.
  *
  * THREADS  A toolset is built by one thread and only read afterwards. The functions on a call may
@@ -120,8 +120,8 @@ struct tool {
 
 /* ---- for tools ---- */
 
-/* 0, STENO_EINTERRUPTED when the call is over (stop, left behind), or the store's failure: then
- * the tool should wind up and return that code. */
+/* Returns 0, STENO_EINTERRUPTED when the call is over (stopped or left behind), or an error of the
+ * store. On an error the tool should clean up and return that code. */
 int tool_call_write(struct steno_tool_call *call, const void *p, size_t n, struct steno_error *err);
 int tool_call_puts(struct steno_tool_call *call, const char *z, struct steno_error *err);
 /* Progress: an event that watchers see, and a step of the tool message. `text` may be NULL,
@@ -145,12 +145,13 @@ struct steno_tools {
 };
 
 void toolset_init(struct steno_tools *set);
-/* Closes what it owns, latest first; what a call still uses (toolset_hold) when that call ends. */
+/* Closes everything that the set owns, latest first. What a call still uses (toolset_hold) is
+ * closed when that call ends. */
 void toolset_release(struct steno_tools *set);
 
 /*
- * A call that was left behind goes on after its set was released. While it holds its tool, all
- * that the set owns stays; the last to let go closes it, on its own thread.
+ * A call that was left behind can outlive its set. While it holds its tool, everything that the set
+ * owns stays open. The last holder closes it, on its own thread.
  */
 void toolset_hold(const struct tool *tool);
 void toolset_let_go(const struct tool *tool);

@@ -7,16 +7,17 @@
  *
  *   1. System and developer messages. If they need more than half of the budget, the first and the
  *      newest stay, then further ones from the newest on, up to that half.
- *   2. Of the newest turn what the user said, then its calls with their results from the end: eight
- *      with placeholders for their results, then these results, and so on.
+ *   2. From the newest turn, the user's message, then its calls with their results, beginning at
+ *      the end: eight calls with placeholders for their results, then these results, then the next
+ *      eight, and so on.
  *   3. Older turns, the newest first: a whole turn with placeholders, then its results.
  *
  * A note stands in the place of what is left out. It says how many messages and which refs that
  * were, so that the range can be read back. Its own room is reserved before 2. No pair is ever
  * split (F3).
  *
- * The history may be only the end of a longer one (struct budget_before). What is shown is the same
- * as if all of it were there; where that cannot be told, the caller is asked for more of it.
+ * The history may be only the end of a longer one (struct budget_before). The result is the same as
+ * for the whole history; if that cannot be known, the caller is asked for more of it.
  */
 #ifndef VIEW_BUDGET_H
 #define VIEW_BUDGET_H

@@ -7,10 +7,10 @@
  *   middle_out               {token_reduce_to}
  *   token_limit              {limit_tokens}
  *
- * They are applied in this order, whatever order they are given in; two of one kind in the order
- * given. They see results and calls in the order of the view, leave what a repair made alone,
- * see nothing behind the pin, and never split a pair. The placeholder of a result that has a ref
- * names it: "Done [full output: ctx_...]".
+ * They are always applied in this order; two of one kind are applied in the order given. They work
+ * on results and calls in the order of the view. They do not change what a repair made, or messages
+ * behind the pin, and never split a pair. The placeholder of a result that has a ref names it:
+ * "Done [full output: ctx_...]".
  */
 #ifndef VIEW_STRATEGIES_H
 #define VIEW_STRATEGIES_H
@@ -53,8 +53,8 @@ int strategies_apply(
     struct work *w, const struct strategy *list, size_t count, struct steno_error *err);
 
 /*
- * Nothing while the history is within `tokens`; then old results, then old parameters, then,
- * if `limit`, whole messages: each only where the one before was not enough.
+ * Does nothing if the history fits in `tokens`. Otherwise it removes old results, then old
+ * parameters, then, if `limit`, whole messages; each step only if the one before was not enough.
  */
 int strategies_auto(struct work *w, uint64_t tokens, bool limit, struct steno_error *err);
 

@@ -11,8 +11,8 @@
 
 #include "view/tokens_split.h"
 
-/* Of a piece of at least one byte, in linear time and fixed memory. When it is `damaged`, bytes
- * that are not UTF-8 are read as U+FFFD. */
+/* Tokens of a piece of at least one byte, in linear time and fixed memory. When it is `damaged`,
+ * bytes that are not UTF-8 are read as U+FFFD. */
 size_t tokens_piece(struct tokens_text piece, bool damaged);
 
 /* The same by the slower of its two ways, which tokens_piece takes when the other one has to go

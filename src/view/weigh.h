@@ -22,8 +22,8 @@ void weigher_init(struct weigher *w);
 void weigher_release(struct weigher *w);
 
 /*
- * Tokens of a message. `instead` (may be NULL) gives what results say in place of their output,
- * as text; absent where they keep it. Failures are sticky: weigher_check.
+ * Tokens of a message. `instead` (may be NULL) gives a text that replaces the output of a result;
+ * absent: the result keeps its output. Errors are sticky: weigher_check.
  */
 uint64_t weigh_message(struct weigher *w, const struct message *m,
     struct str (*instead)(void *ctx, const struct message *m, const struct part *result),

@@ -1,5 +1,6 @@
 /*
- * work.h - a history that edits and budgets work on: repaired, weighed, with its pairs known.
+ * work.h - the history that edits and budgets change: it is repaired and weighed, and its pairs are
+ * known.
  *
  * Edits change parts in place and mark messages as dropped; work_finish() takes the dropped ones
  * out. Dropping one message drops every message that holds the other end of one of its pairs, and
@@ -17,8 +18,8 @@ struct work {
         struct history *h; /* peers are set; the caller's, changed in place */
         struct arena *arena;
         struct weigher weigher;
-        /* Strategies see only messages up to this seq; UINT64_MAX: all. What they do to them then
-         * cannot change when more messages arrive. */
+        /* Strategies see only messages up to this seq; UINT64_MAX: all. So the result for these
+         * messages does not change when more messages arrive. */
         uint64_t pin;
         /* The ref of the artifact that holds a message's whole output, as text, or absent. NULL:
          * only what the parts themselves say. */
@@ -31,8 +32,8 @@ struct work {
         struct jsonw *report; /* an open array that edits add to; may be NULL */
         struct work_owner *owners;
 
-        /* The history may be the end of a longer one: then an edit can tell whether it did all that
-         * it would do to the messages that are there. */
+        /* The history may be the end of a longer one. These members tell whether an edit did
+         * everything to the present messages that it would do in the whole history. */
         uint64_t missing; /* how many messages are not there; the caller's */
         bool limited;     /* a token limit dropped messages, so that it drops all missing ones */
         bool spared;      /* `auto` left out a step because what is there is short enough */

@@ -12,7 +12,7 @@
  *
  * A key is made for one upload and never used again, so what is read under a key and an ETag is
  * what was uploaded, or it is gone (STENO_ENOTFOUND). Nothing can be read before its upload has
- * ended. Whoever uploads notes the key first, so that what a crash leaves behind can be removed
+ * ended. The caller notes the key before the upload, so that leftovers of a crash can be removed
  * without a list of the bucket.
  *
  * The URL is s3://BUCKET[/PREFIX][?endpoint=URL][&region=NAME][&style=path|virtual]. Keys come from
@@ -72,7 +72,7 @@ ssize_t blobs_read(struct blobs *b, const char *key, const char *etag, uint64_t 
  * another number than 0. */
 int blobs_stream(struct blobs *b, const char *key, const char *etag, uint64_t n, steno_sink sink,
     void *ctx, struct steno_error *err);
-/* Removes an object, and what an upload of it has left. What is not there is removed. */
+/* Removes an object, and what an upload of it has left. It is no error if there is nothing. */
 int blobs_remove(struct blobs *b, const char *key, const char *upload, struct steno_error *err);
 
 #endif

@@ -6,9 +6,9 @@
  *   last complete.json. It has the SHA-256 over everything before it: of each file its name, a NUL,
  *   its size in decimal, a NUL and its bytes.
  *
- * Conversations are copied to a folder first (store/files/backup.h), because a copy may have to be
- * begun again, which a stream cannot. They are moved into the stream and removed from the folder,
- * so that it holds one of them at a time.
+ * Conversations are copied to a folder first (store/files/backup.h), because a copy may have to
+ * begin again, which a stream cannot do. Then they are moved into the stream and removed from the
+ * folder, so that it holds one conversation at a time.
  */
 #ifndef STORE_FILES_ARCHIVE_H
 #define STORE_FILES_ARCHIVE_H

@@ -15,7 +15,8 @@
  *   A2  No two artifacts share a name, whatever their ids: a name is taken with O_EXCL, and is the
  *       id itself only while that is plain and free.
  *   A3  Writers append to the manifest under flock on it; a torn last line is ended first. A repair
- *       replaces it under the same lock: who waited for it looks whether the file is still the one.
+ *       replaces it under the same lock; a process that has waited for the lock checks that the
+ *       file is still the same.
  */
 #ifndef STORE_FILES_ARTIFACT_H
 #define STORE_FILES_ARTIFACT_H
@@ -42,8 +43,9 @@ struct artifact;
 int artifact_begin(struct files_conv *conv, const char *kind, struct str want, struct str hint,
     struct artifact **out, struct steno_error *err);
 /*
- * Begins one anew whose file or line was lost, with the id, kind, hint and time of `info`; what
- * stands under its name goes to the quarantine. Nothing is said in the manifest until it is closed.
+ * Begins an artifact again whose file or line was lost, with the id, kind, hint and time of `info`.
+ * A file that has its name is moved to the quarantine. The manifest gets no line before it is
+ * closed.
  */
 int artifact_begin_again(struct files_conv *conv, const struct artifact_info *info, struct str want,
     struct artifact **out, struct steno_error *err);
@@ -51,7 +53,7 @@ const char *artifact_id(const struct artifact *a);
 /* STENO_EQUOTA: a quota is reached (quota.h), and nothing of the piece was written. The artifact is
  * whole up to there and can be closed. */
 int artifact_write(struct artifact *a, const void *p, size_t n, struct steno_error *err);
-/* The next pieces are written whatever the quota says: a few words about it. */
+/* The next pieces ignore the quota: they are a note that it was reached. */
 void artifact_lift_quota(struct artifact *a);
 /* The next piece of its line index (.idx), as it is made. */
 void artifact_index(struct artifact *a, struct str bytes);
@@ -61,7 +63,7 @@ int artifact_close(struct artifact *a, const struct artifact_end *end, struct ar
     struct steno_error *err);
 /* Frees. One that was not closed stays as it is, unfinished. */
 void artifact_free(struct artifact *a);
-/* Takes a closed or open one back altogether: the append it was made for failed. */
+/* Removes an artifact, closed or open, because the append that it was made for failed. */
 void artifact_undo(struct files_conv *conv, const char *id);
 
 /* ---- reading ---- */
@@ -75,7 +77,8 @@ int artifact_each(struct files_conv *conv, int (*each)(void *ctx, const struct a
 /* A descriptor to read from. *size is what there is now. */
 int artifact_open(struct files_conv *conv, const struct artifact_info *info, int *fd,
     uint64_t *size, struct steno_error *err);
-/* Has a closed one the bytes that it was closed with? STENO_ECORRUPT: no, or they are gone. */
+/* Does a closed artifact still have the bytes that it was closed with? STENO_ECORRUPT: no, or they
+ * are missing. */
 int artifact_verify(
     struct files_conv *conv, const struct artifact_info *info, struct steno_error *err);
 /* The line index, freed with free(); *n is 0 when there is none. */
@@ -88,9 +91,9 @@ int artifact_delete(
 /* ---- lines that were lost (relist.c) ---- */
 
 /*
- * Writes the closing line of an artifact anew, whose record has the call id `call` and a ref that
- * says `said`: when exactly one file can be its, and has the hash if that is known. *done says so.
- * The caller holds the conversation.
+ * Rebuilds the closing line of an artifact. `call` is the call id of its record, and `said` what
+ * the record's ref says. *done: exactly one file matches, and has the hash if that is known. The
+ * caller holds the conversation.
  */
 int relist(struct files_conv *conv, const struct artifact_info *said, struct str call, bool *done,
     struct steno_error *err);
@@ -105,8 +108,8 @@ int relist_measure(
 /* Stores a token, synced; the same bytes are stored once. Fills `name`. */
 int part_put(
     struct files_conv *conv, struct str token, char name[PART_NAME], struct steno_error *err);
-/* Streams it. STENO_ECORRUPT: it is not there, or its bytes are not those of its name; `sink` may
- * have got some by then, so who cannot take them back asks with a NULL sink first. */
+/* Streams a part. STENO_ECORRUPT: it is missing, or its bytes do not match its name. `sink` may
+ * have got some bytes by then. A caller that cannot take them back calls with a NULL sink first. */
 int part_get(struct files_conv *conv, struct str name, uint64_t size, steno_sink sink, void *ctx,
     struct steno_error *err);
 

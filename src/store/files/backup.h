@@ -4,11 +4,11 @@
  *   K1  Everything that was acknowledged before the copy began is in it: the log's end is noted
  *       under the lock, after a sync, and what records before that end refer to was synced before
  *       them (S4).
- *   K2  No ref in the copy lacks its bytes. Whoever takes bytes away holds the lock and leaves
- *       another log: when that has happened since the end was noted, the copy begins again, and the
+ *   K2  Every ref in the copy has its bytes. A process that removes bytes holds the lock and
+ *       replaces the log. If that has happened since the end was noted, the copy begins again; the
  *       fourth time it holds the lock itself.
- *   K3  A copy that is there already is brought up to date: a log that only grew is appended to,
- *       closed outputs and parts stay, and what the conversation no longer has goes.
+ *   K3  An existing copy is updated: a log that only grew is appended to, closed outputs and parts
+ *       are kept, and what the conversation no longer has is removed.
  *   K4  Where neither the conversation nor its copy has been touched since the last backup, as
  *       their stamps tell (backup_stamp.h), the copy is as good as a new one: nothing is locked,
  *       read or synced. The conversation's stamp is taken under the lock, before anything is
@@ -16,12 +16,12 @@
  *
  *   K5  An output or large token is in the copy when its bytes there have the SHA-256 that the list
  *       of outputs or its name says; a journal or seal when they are those of the conversation.
- *       What was found so is not read again while neither file was touched (backup_files.h),
- *       unless the backup verifies. Bytes that do not have their sum after they were copied are
- *       told of; a whole copy of them is never replaced.
- *   K6  A conversation of another kind of store is copied by the same rules. What files tell by
- *       inode and times, its source tells by stamps; an output or part is known by its sum alone,
- *       and its bytes are asked for only when the copy lacks them.
+ *       What was found so is not read again while neither file was touched (backup_files.h), unless
+ *       the backup verifies. If copied bytes do not match their sum, this is reported. They never
+ *       replace a copy that does match.
+ *   K6  A conversation of another kind of store is copied by the same rules. Its source gives
+ *       stamps instead of inodes and times. An output or part is identified by its sum alone, and
+ *       its bytes are requested only if the copy does not have them.
  *
  * The file .backup in the copy says which log it is of, how much of it is there, which backup made
  * it, and the stamps. Derived files are not copied.
@@ -37,7 +37,7 @@
 struct backup_result {
         uint64_t records;
         uint64_t copied; /* bytes that are what they should be */
-        uint64_t mended; /* copies whose bytes had changed though nobody wrote to them */
+        uint64_t mended; /* copies whose bytes had changed although no program wrote to them */
         char *damaged;   /* what is in the conversation: the seq of the record that it is about, or
                             0, a blank and a sentence, each ended by NUL; free() */
         size_t damaged_size;

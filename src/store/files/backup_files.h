@@ -8,8 +8,8 @@
  * file was too young to tell a second change from the first (as in backup_stamp.h), and where bytes
  * are damaged: those are looked at again by every backup.
  *
- * It says nothing about bits that flip on a disk, which change no time. A backup that verifies does
- * not ask here.
+ * The list cannot show bits that flipped on the disk, because that changes no time. A backup with
+ * --verify does not use it.
  */
 #ifndef STORE_FILES_BACKUP_FILES_H
 #define STORE_FILES_BACKUP_FILES_H

@@ -1,10 +1,10 @@
 /*
- * backup_stamp.h - what the files of a conversation look like from outside, in one number.
+ * backup_stamp.h - the state of a conversation's files, without their contents, as one number.
  *
  * It is the SHA-256 of name, kind, inode, size, mtime and ctime of every file that a backup copies.
- * While it is the same, nobody has written to one of them, replaced it, taken it away or put one
- * beside it. The ctime is what counts: nobody can set it, so neither an older file that is copied
- * back with its times, nor a change of the same length, looks like no change.
+ * While it is the same, no file was written to, replaced, removed or added. This relies on the
+ * ctime, which no program can set. So an older file that is copied back with its times is noticed,
+ * and so is a change of the same length.
  *
  * A second change in the same tick of the clock cannot be told from the first. So a stamp counts
  * only when the youngest file was clearly older than the look at it (as in fs_stamp).

@@ -7,12 +7,12 @@
  *   artifacts/parts/<sha256>  artifacts/terminal/<name>  artifacts/tool/<name>
  *   seal/checkpoints  seal/leaves  transcript.md
  *
- *   B1  Sizes and hashes are known before the first byte goes out, and every byte that goes out is
- *       held against them: who gets all of it has what was promised.
+ *   B1  Sizes and hashes are known before the first byte is sent, and all bytes are compared with
+ *       them: a receiver of the whole bundle has exactly what was announced.
  *   B2  The same conversation gives the same bytes: `group` of records is counted as after a purge,
  *       the manifest of artifacts has one line for each.
- *   B3  Nothing is locked. The log is read up to where it ended at first, and outputs that are
- *       being written as far as they were. What a purge takes away meanwhile stops it.
+ *   B3  Nothing is locked. The log is read up to its end at the start, and so are outputs that are
+ *       still being written. If a purge removes bytes meanwhile, the export stops.
  */
 #ifndef STORE_FILES_BUNDLE_H
 #define STORE_FILES_BUNDLE_H

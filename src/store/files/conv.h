@@ -128,15 +128,15 @@ struct files_store {
 };
 
 /*
- * A conversation's folder that has not its place yet, below `parent`, which must stay open: for one
- * who fills or checks it. It is in no table, so it is closed with files_conv_close_aside.
+ * Opens a conversation's folder that is not yet in its place, below `parent`, which must stay open,
+ * to fill or check it. It is in no table, so close it with files_conv_close_aside.
  */
 int files_conv_open_aside(struct files_store *store, int parent, const char *folder,
     struct str project, struct str id, struct files_conv **out, struct steno_error *err);
 void files_conv_close_aside(struct files_conv *conv);
 
-/* The conversation in this folder was removed for good: its files are closed as soon as nobody
- * holds it, because a file that is open keeps its room on the disk. */
+/* The conversation in this folder was removed for good: its files are closed as soon as its last
+ * user releases it, because an open file keeps its space on the disk. */
 void files_conv_is_gone(struct files_store *store, const struct stat *dir);
 
 /* Another reference, given back with files_conv_release. Under the store's mutex. */
@@ -175,16 +175,16 @@ int conv_refresh(struct files_conv *conv, struct steno_error *err);
 int conv_repair(struct files_conv *conv, struct steno_error *err);
 /* Under flock and fresh: all ids before the end can be found. */
 int conv_cover_ids(struct files_conv *conv, struct steno_error *err);
-/* Under flock and fresh: so much is missing in ids.idx that conv_cover_ids would keep others
- * waiting for the lock. */
+/* Under flock and fresh: so much is missing in ids.idx that conv_cover_ids would make others wait
+ * long for the lock. */
 bool conv_ids_are_behind(const struct files_conv *conv);
-/* Without the lock: reads what is missing while others write, but for a little at the end. Who came
- * for the same waits. */
+/* Without the lock: reads what is missing while others write, except for a little at the end. Other
+ * callers wait for the result. */
 int conv_catch_up_ids(struct files_conv *conv, struct steno_error *err);
 /* Without the lock: syncs ids.idx, so that it lasts over a power cut. */
 int conv_settle_ids(struct files_conv *conv, struct steno_error *err);
-/* conv_cover_ids, then ids_lookup; an index that turns out to be damaged is made anew before.
- * CONV_EBEHIND: that is to be done without the lock. */
+/* conv_cover_ids, then ids_lookup; a damaged index is rebuilt first. CONV_EBEHIND: the caller must
+ * do that without the lock. */
 #define CONV_EBEHIND (-1000)
 int conv_lookup(struct files_conv *conv, uint64_t hash, int (*each)(void *ctx, uint64_t at),
     void *ctx, struct steno_error *err);
@@ -192,8 +192,8 @@ int conv_lookup(struct files_conv *conv, uint64_t hash, int (*each)(void *ctx, u
 int conv_load_pairing(struct files_conv *conv, struct steno_error *err);
 /* Forgets what is known, so that the next conv_refresh looks again. */
 void conv_forget(struct files_conv *conv);
-/* Writes ids that wait in memory and gives blocks back that are not used, when nobody else has
- * the lock: before a handle goes away. */
+/* Before a handle is closed: writes ids that wait in memory and releases unused blocks, if no other
+ * process has the lock. */
 void conv_settle(struct files_conv *conv);
 
 /* Under flock, before a commit: the name is in `recent` (recent.c). */
@@ -249,15 +249,16 @@ int files_open_projects(struct files_store *store, struct steno_error *err);
 /* The folder of a project's conversations, made and synced where it is missing; a descriptor or a
  * negative errno. */
 int files_open_conversations(struct files_store *store, const char *project_folder);
-/* STENO_ECORRUPT: it was opened for a repair, without that folder. */
+/* STENO_ECORRUPT: the store was opened for a repair, and has no projects/. */
 int files_lacks_projects(const struct files_store *store, struct steno_error *err);
 
-/* Makes store.json for a new store; is content with what is there in one that exists. */
+/* Makes store.json for a new store; an existing store keeps what it has. */
 int settings_prepare(struct files_store *store, bool create, struct steno_error *err);
 
-/* Is it why something that a person put there cannot be opened: a file, a link? Or is it gone? */
+/* Does this errno mean that the entry is something that a person put there (a file, a link), or
+ * that it is gone? */
 bool files_is_foreign(int sys);
-/* A symbolic link is not followed, wherever it leads; whoever expects a folder there is told. */
+/* Is it a symbolic link? Links are never followed; callers that expect a folder report them. */
 bool files_is_link(const struct fs *fs, int dir, const char *path);
 
 /* Syncs process-durable appends of all conversations from now on (syncer.c). */

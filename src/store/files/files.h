@@ -17,10 +17,11 @@
  * has the id (names.c). Nobody outside of this folder, store/index and store/search includes it:
  * the rest knows store/backend.h.
  *
- *   S1  A conversation's folder appears whole (made aside, synced, renamed), and goes whole.
- *   S2  Whoever changes a conversation holds flock on its folder, and has checked after taking it
- *       that the path still names the folder it locked.
- *   S3  A new name is synced in its directory before anyone is told of it.
+ *   S1  A conversation's folder appears as a whole (made elsewhere, synced, renamed), and is
+ *       removed as a whole.
+ *   S2  A process that changes a conversation holds flock on its folder. After taking the lock it
+ *       has checked that the path still names the locked folder.
+ *   S3  After a new name was made, its directory is synced before any caller learns of it.
  *   S4  What a record refers to is synced before the record is written.
  *   S5  After a failed sync the handle is poisoned: what the disk holds is unknown.
  */
@@ -46,9 +47,9 @@ int files_open(const struct env *env, const char *path, uint32_t flags, struct f
     struct steno_error *err);
 void files_close(struct files_store *store);
 /*
- * False in a child of fork(): it shares every lock with the process that opened the store, so that
- * it would get one that is held and, worse, let it go; and it has none of the threads that hold
- * mutexes or are waited for. There, closing only lets go of descriptors.
+ * False in a child of fork(): it shares every lock with the process that opened the store, so it
+ * could take a lock that is held and, worse, release it; and it has none of the threads that hold
+ * mutexes or do the work. In such a child, closing only closes descriptors.
  */
 bool files_is_ours(const struct files_store *store);
 /* Syncs what was acknowledged as process-durable, as far as it can. */
@@ -68,9 +69,10 @@ int files_set_settings(
 int files_renew_settings(struct files_store *store, const char *why, struct steno_error *err);
 
 /*
- * place.json says which folder the store was made in, by its inode. In another one the store is a
- * copy: if it was copied while somebody wrote, what came meanwhile may lack its outputs.
- * files_settle_place says that it belongs where it is; without the file it is not a copy.
+ * place.json says which folder the store was made in, by its inode. In another folder the store is
+ * a copy. If it was copied while a process wrote to it, the newest records may lack their outputs.
+ * files_settle_place notes that the store belongs in its present folder. A store without the file
+ * is not a copy.
  */
 bool files_is_copied(struct files_store *store);
 int files_settle_place(struct files_store *store, struct steno_error *err);

@@ -1,9 +1,9 @@
 /*
  * ids.h - ids.idx: from the hash of an id or idempotency key to the record that has it.
  *
- * Derived from the log: disposable, and rebuilt where it is missing or contradicts. It also
- * carries the synced mark of the log (log.h, L5), which is written only after a sync and is
- * therefore a lower bound whatever a crash did to this file.
+ * It is derived from the log: it can be deleted, and is rebuilt if it is missing or contradicts the
+ * log. It also carries the synced mark of the log (log.h, L5), which is written only after a sync
+ * and is therefore a lower bound whatever a crash did to this file.
  *
  *   bytes 0..95   the header below, little endian, with a CRC-32C of itself
  *   from 256      `buckets` of 256 bytes: up to 15 entries of {u64 hash, u64 offset + 1} and then
@@ -13,21 +13,21 @@
  *   I1  Entries are written before the header that covers them, so whoever trusts `covered` finds
  *       every record before it.
  *   I2  Entries are synced now and then, and only after that the header says up to where they
- *       `last`. After a boot what lies behind that is worth nothing: a bucket may have fallen back
- *       to an older state whose seal fits. What lies before is there, because a bucket only gains
- *       entries, and lies within one sector. The mark counts after a boot as before.
+ *       `last`. After a boot, entries behind that do not count: the disk may have an older state of
+ *       a bucket whose seal fits. Entries before it are safe, because a bucket only gains entries,
+ *       and lies within one sector. The mark still counts after a boot.
  *   I3  A hit is only a candidate: the record itself is read and compared.
- *   I4  It names the inode of its log: beside another one (rewritten, copied) it is worth nothing,
- *       but for the seq of its mark when there is no log, or nothing in it can be read.
- *   I5  A bucket whose seal does not fit has lost entries: then nothing here counts, because "not
- *       found" could be wrong.
+ *   I4  It names the inode of its log. Beside another log (rewritten, copied) it does not count,
+ *       except for the seq of its mark if there is no log, or nothing in it can be read.
+ *   I5  A bucket whose seal does not fit has lost entries. Then the whole file does not count,
+ *       because "not found" could be wrong.
  *
- *   I6  Only bytes of the log that are synced are said to last, and only those are indexed outside
- *       of the lock: what is not synced may be taken back, and other records written in its place.
+ *   I6  Only synced bytes of the log count as lasting, and only those are indexed outside of the
+ *       lock: unsynced bytes may be taken back, and other records written in their place.
  *
  * Writers hold the conversation's lock. Readers need none: they look, then walk the log from
- * `covered` on. A whole new index can be made without the lock, as `ids.idx.new`; whoever makes it
- * holds a lock of its own on that file, so that it is made once.
+ * `covered` on. A whole new index can be made without the lock, as `ids.idx.new`. The process that
+ * makes it holds a lock on that file, so that it is made only once.
  */
 #ifndef STORE_FILES_IDS_H
 #define STORE_FILES_IDS_H
@@ -39,7 +39,8 @@
 #include "base/str.h"
 #include "store/files/log.h"
 
-/* Entries that wait in memory for the file; they are found there, and cost a walk after a kill. */
+/* Entries that wait in memory before they are written. Look-ups find them there; after a kill they
+ * must be read from the log again. */
 #define IDS_PENDING 1024
 /* So many may wait while records come in large groups, as in an import: what is written together
  * costs less. In a log of a million records, one window of the table (16 KiB) then gets 16 entries
@@ -100,8 +101,8 @@ bool ids_add(struct ids *ids, uint64_t hash, uint64_t at);
  * not: it was forgotten meanwhile. */
 bool ids_cover(struct ids *ids, uint64_t from, uint64_t to);
 void ids_set_amend(struct ids *ids, uint64_t seq);
-/* Everything up to this mark is synced. The file learns of it now and then, and when it is flushed:
- * an older mark is still a mark. */
+/* Everything up to this mark is synced. The file is updated now and then, and when it is flushed:
+ * an older mark is still valid. */
 void ids_set_mark(struct ids *ids, struct log_mark mark);
 /* Writes what is pending, the mark too. Under the conversation's lock. */
 void ids_flush(struct ids *ids);
@@ -115,7 +116,7 @@ struct ids_settling {
         uint64_t amend;
 };
 
-/* What a power cut would cost today: bytes of the log that would have to be read again. */
+/* How many bytes of the log would have to be read again after a power cut now. */
 uint64_t ids_unsettled(const struct ids *ids);
 /* Three steps: under the lock, without it, and under it again. False: there is nothing to do yet.
  */

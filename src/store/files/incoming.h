@@ -1,9 +1,9 @@
 /*
  * incoming.h - conversations on their way into a store: <root>/.import-<ULID>/<number>/.
  *
- * A folder is filled here, checked, synced and then renamed to its place in one step (S1). Whoever
- * fills it holds flock on .import-<ULID>; one that nobody holds is left over from a process that
- * died, and steno check --repair removes it.
+ * A folder is filled here, checked, synced and then renamed to its place in one step (S1). The
+ * process that fills it holds flock on .import-<ULID>. A folder without a lock was left by a
+ * process that died; steno check --repair removes it.
  */
 #ifndef STORE_FILES_INCOMING_H
 #define STORE_FILES_INCOMING_H

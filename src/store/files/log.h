@@ -11,7 +11,7 @@
  *       written (its `group`). So when a machine dies, only the last span can be torn.
  *   L4  In the last span everything from the first damaged or incomplete batch on is torn: no
  *       receipt was given for it. Damage before that is damage in the middle: it is reported, and
- *       costs nothing else.
+ *       no other record is affected.
  *   L5  The synced mark (ids.h) is a lower bound of what was synced. What lies before it is never
  *       torn, only damaged, and where the file is shorter, records are missing: their seqs were
  *       given out, and are not given out again.
@@ -53,15 +53,15 @@ struct log_end {
 int log_find_end(const struct fs *fs, int fd, uint64_t size, struct log_mark mark,
     struct log_end *out, struct steno_error *err);
 /*
- * The same where nobody knows how far this file was synced, but that records up to the seq `known`
- * had receipts: they are not torn, and what is damaged before them is damage in the middle. *e is
- * what log_find_end said without a mark.
+ * The same if it is unknown how far this file was synced, but records up to the seq `known` had
+ * receipts: they are not torn, and damage before them is damage in the middle. *e is the result of
+ * log_find_end without a mark.
  */
 int log_find_end_known(
     const struct fs *fs, int fd, uint64_t known, struct log_end *e, struct steno_error *err);
 
-/* One step of a walk. `out` is the same members, for whoever hands lines on: copying them right
- * after they were written would wait for the writes. */
+/* One step of a walk. `out` has the same members, for code that hands lines on: copying the members
+ * right after they were written would wait for these writes. */
 struct log_line {
         union {
                 struct {

@@ -5,13 +5,14 @@
  * all of it. Readers of one handle therefore share a descriptor, and with it what they found: a
  * file that is open keeps its inode, so a name that still leads to this inode leads to this file.
  *
- *   V1  An end counts while size and change time of the file are what they were before it was
- *       looked for, and only an end without anything torn or missing is kept.
- *   V2  Amendments are kept with the end that they were found before. When there is another end,
- *       those up to the synced mark still count, while the bytes before that are the same; what lay
- *       behind it may have been taken back, and an older copy of the log may have been written over
- *       it and have grown since. None are kept where something was damaged, because a repair may
- *       bring back what could not be read. A log that is rewritten is another file.
+ *   V1  An end counts while the file has the size and change time that it had before the search.
+ *       Only an end without anything torn or missing is kept.
+ *   V2  Amendments are kept with the end that they were found before. When the end has changed,
+ *       those up to the synced mark still count, as long as the bytes before the mark are the same.
+ *       Bytes behind the mark may have been taken back, or an older copy of the log may have been
+ *       written over the file and have grown since. None are kept where something was damaged,
+ *       because a repair may bring back what could not be read. A log that is rewritten is another
+ *       file.
  */
 #ifndef STORE_FILES_LOG_SEEN_H
 #define STORE_FILES_LOG_SEEN_H

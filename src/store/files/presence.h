@@ -1,7 +1,7 @@
 /*
- * presence.h - who is connected: watchers/<project>, locked (shared) by every process that has
- * somebody who may answer questions about calls of that project. A lock goes with its process, so
- * nothing is left behind by one that died. The file is empty and stays.
+ * presence.h - whether a client is connected: watchers/<project> is locked (shared) by every
+ * process with a client that may answer questions about calls of that project. A lock ends with its
+ * process, so a dead process leaves nothing behind. The file is empty and stays.
  */
 #ifndef STORE_FILES_PRESENCE_H
 #define STORE_FILES_PRESENCE_H
@@ -10,11 +10,13 @@
 
 struct presence;
 
-/* Says so until presence_release. STENO_ETIMEOUT: somebody looks at this moment, try again. */
+/* Holds the lock until presence_release. STENO_ETIMEOUT: another process is just checking, try
+ * again. */
 int presence_hold(
     struct files_store *store, struct str project, struct presence **out, struct steno_error *err);
 void presence_release(struct presence *p);
-/* Is anybody, in whatever process? Two who look at the same moment may see each other. */
+/* Is a client connected to any process? Two processes that check at the same moment may see each
+ * other's lock. */
 bool presence_any(struct files_store *store, struct str project);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * purge.h - taking the bytes of deleted and superseded messages off the disk.
+ * purge.h - removing the bytes of deleted and superseded messages from the disk.
  *
- * The log is written anew (rewrite.h). Of a purged message stays a tombstone: a record of kind
+ * The log is rewritten (rewrite.h). A purged message becomes a tombstone: a record of kind
  * "tombstone" with its seq, id, time, place in its batch, call ids, run, ref and idempotency key,
  * and `null` for the message. Everything else keeps its bytes, damage included.
  *

@@ -19,7 +19,7 @@ struct purge_plan {
         uint64_t *seqs; /* of the records that go, ascending */
         size_t count;
         size_t cap;
-        size_t damaged;           /* places in the log that nobody can read: what is there stays */
+        size_t damaged;           /* places in the log that cannot be read: they are not changed */
         struct purge_names refs;  /* artifacts that only they name */
         struct purge_names parts; /* parts likewise */
         struct purge_names runs;  /* runs that wrote them, those of earlier purges included */

@@ -3,12 +3,12 @@
  *
  * Counted are artifacts and parts (artifact.h), not logs: a quota ends an output, never the
  * history. What is used is kept in two small files, `artifacts/.idx/usage` of a conversation and
- * `usage` of the store. Both are derived: where one is missing it is counted anew, so whoever adds
- * or removes whole folders only deletes it. They are not synced and not exact: a process that dies
- * leaves what it had taken in advance as used until the next count.
+ * `usage` of the store. Both are derived: a missing file is counted again, so code that adds or
+ * removes whole folders just deletes the file. They are not synced and not exact: when a process
+ * dies, the room that it took in advance counts as used until the next count.
  *
  *   Q1  Room is taken before the bytes are written.
- *   Q2  Errors of the counting itself are ignored: they keep nobody from storing.
+ *   Q2  Errors of the counting itself are ignored: they must not prevent an append.
  */
 #ifndef STORE_FILES_QUOTA_H
 #define STORE_FILES_QUOTA_H

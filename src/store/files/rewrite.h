@@ -1,11 +1,12 @@
 /*
- * rewrite.h - the log written anew: beside the old one, synced, and then under its name.
+ * rewrite.h - rewriting the log: the new one is written beside the old one, synced, and renamed.
  *
- * A purge leaves tombstones of records that go, and damage as it is. A repair moves damage to the
- * quarantine and puts a tombstone, marked as lost, in the place of every record that was there. A
- * copy for another place (a fork, a bundle) goes to whoever wants it and changes nothing here.
+ * A purge replaces removed records by tombstones, and does not touch damage. A repair moves damage
+ * to the quarantine and replaces every lost record by a tombstone that is marked as lost. A copy
+ * for a fork or a bundle goes to a sink and changes nothing here.
  *
- *   W1  Whoever has the old log open reads it to its end; others notice the new one by its inode.
+ *   W1  A process that has the old log open reads it to its end; others notice the new one by its
+ *       inode.
  *   W2  ids.idx, which has offsets of the old log, is gone before the new one takes its name.
  *   W3  A record's `group` is, in the new log, its distance from the first record of its batch:
  *       everything was synced at once, and each batch is still found whole without ids.idx.

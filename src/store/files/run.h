@@ -13,12 +13,12 @@
  *   J3  A line without its line feed is torn. Torn or damaged bytes at the end go to the
  *       quarantine when the journal is taken over; damage before that is stepped over.
  *   J4  Seqs grow and never repeat, also after a machine died: no more than RUN_AHEAD numbers are
- *       given out behind the last synced line, and whoever takes over begins behind that.
+ *       used behind the last synced line, and a process that takes over begins behind that.
  *   J5  A sync covers all that was written before it, whoever wrote it.
  *   J6  A run holds flock (exclusive) on runs/.claim from before it writes anything until it ends,
  *       so a conversation has at most one live run, whatever thread, process or server runs it.
- *   J7  The claim names the one run that may not have ended. Another id replaces it only when that
- *       run has, so whoever completes what a dead run left looks at one journal, not at all.
+ *   J7  The claim names the one run that may not have ended. Another id replaces it only after that
+ *       run has ended. So recovery has to look at one journal, not at all of them.
  *
  * Reading takes no lock. Knows nothing of what events mean, except the type that ends a run.
  */
@@ -94,8 +94,9 @@ int run_write(struct run_log *log, struct str type, struct str data, bool sync, 
     struct steno_error *err);
 
 /*
- * For purge: takes what people and tools said out of a journal, leaving the numbers and kinds of
- * its events. *bytes grows by what went. 1: it is not finished; nothing happened.
+ * For purge: removes the text of people and tools from a journal, and keeps the numbers and kinds
+ * of its events. The number of removed bytes is added to *bytes. 1: the run is not finished;
+ * nothing was changed.
  */
 int run_blank(struct files_conv *conv, const char *name, uint64_t *bytes, struct steno_error *err);
 
@@ -116,7 +117,7 @@ int run_look(
 /* Every journal of a conversation by name, in no order. */
 int run_each(struct files_conv *conv, int (*each)(void *ctx, const char *name), void *ctx,
     struct steno_error *err);
-/* The same with names under which something else than a file stands. */
+/* The same, including names of entries that are not files. */
 int run_each_name(struct files_conv *conv, int (*each)(void *ctx, const char *name), void *ctx,
     struct steno_error *err);
 /* Is there one of this name? */

@@ -1,20 +1,21 @@
 /*
  * seal.h - the seal of a conversation: what lets somebody prove later what its records were.
  *
- *   seal/leaves        32 bytes a record: leaf i is of seq i + 1 (model/leaf.h)
- *   seal/checkpoints   signed notes (model/note.h), one behind the other, each about the tree of
- * the first leaves; the last one says which seqs were purged seal/purged        ranges of seqs that
- * were purged and no note says yet seal/state         derived: inode and end of the log when it was
- * sealed last
+ *   seal/leaves       32 bytes a record: leaf i is of seq i + 1 (model/leaf.h)
+ *   seal/checkpoints  signed notes (model/note.h), one behind the other, each about the tree of the
+ *                     first leaves; the last one says which seqs were purged
+ *   seal/purged       ranges of seqs that were purged and are in no note yet
+ *   seal/state        derived: inode and end of the log when it was sealed last
  *
  * The origin of its notes is "steno/conversation/" and the hex of SHA-256(project, 0, id, 0, uid).
  *
  *   E1  What is sealed was synced before.
  *   E2  Leaves are synced before the note that covers them, and that before the line in the store's
- *       log (seal_log.h); `state` comes last, so whoever was cut off is visited again.
- *   E3  A leaf that a note covers is never written again. Where the file is lost, it is made anew
- * only of records that give the root of the last note. E4  A purge is entered in the store's log
- * and in `purged` before the log is written anew.
+ *       log (seal_log.h); `state` is written last, so a conversation whose sealing was interrupted
+ *       is visited again.
+ *   E3  A leaf that a note covers is never written again. If the file is lost, it is rebuilt only
+ *       from records that give the root of the last note.
+ *   E4  A purge is entered in the store's log and in `purged` before the log is rewritten.
  */
 #ifndef STORE_FILES_SEAL_H
 #define STORE_FILES_SEAL_H
@@ -34,7 +35,7 @@ int seal_name_at(
  * record cannot be read, or the leaves are not those that were sealed before. */
 int seal_conv(struct files_conv *conv, const struct note_key *key, struct seal_result *out,
     struct steno_error *err);
-/* Is it as it was when it was sealed last? Looks at no record. */
+/* Is it unchanged since the last seal? Reads no record. */
 bool seal_is_fresh(struct files_conv *conv);
 
 /* How many records are sealed; 0: none. What the files say, unverified. */

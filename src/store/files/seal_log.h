@@ -27,7 +27,7 @@ int seal_log_head(struct files_conv *conv, const char *name, uint64_t size,
     const struct merkle_hash *root, struct steno_error *err);
 int seal_log_purged(
     struct files_conv *conv, const char *name, struct str seqs, struct steno_error *err);
-/* For good; and its name is forgotten. */
+/* Notes that a conversation was removed for good, and removes its name. */
 int seal_log_removed(struct files_store *store, const char *name, struct steno_error *err);
 /* Signs what is there. STENO_ECORRUPT: it is not a continuation of what was signed before. */
 int seal_log_sign(struct files_store *store, const struct note_key *key, struct steno_error *err);

@@ -2,7 +2,7 @@
  * seal_verify.h - is a sealed conversation what it was when it was sealed?
  *
  * Every checkpoint, and every head that the store's log has of it, is a root that the records must
- * give. `seal/leaves` then says which record does not. Nothing is believed that no root covers.
+ * give. `seal/leaves` then says which record does not. Data that no root covers is not trusted.
  */
 #ifndef STORE_FILES_SEAL_VERIFY_H
 #define STORE_FILES_SEAL_VERIFY_H
@@ -13,7 +13,7 @@
 /* Verifies one. `name` is that of seal_name_at. Nothing is written. */
 int seal_verify(
     struct files_conv *conv, const char *name, struct seal_check *check, struct steno_error *err);
-/* Has it a seal, or does the log know of one? */
+/* Does the conversation have a seal, or does the log have an entry for one? */
 bool seal_is_known(struct files_conv *conv, const char *name, const struct seal_log *log);
 
 /* The log itself: its checkpoints, and one that somebody kept. Fills log_signed. */

@@ -11,25 +11,25 @@
  *       is here, and an append that waited for the lock finds the conversation removed (S2).
  *   T2  The note is synced before the folder comes. A note without a folder means nothing; a
  *       folder without a note is still listed, by its meta.json.
- *   T3  What is removed for good leaves its name first, so that half of it is never restored.
+ *   T3  A folder that is removed for good is renamed first, so that half of it is never restored.
  */
 #ifndef STORE_FILES_TRASH_H
 #define STORE_FILES_TRASH_H
 
 #include "store/files/files.h"
 
-/* Moves a conversation here, as `name`. Waits for a running append. */
+/* Moves a conversation to the trash, as `name`. Waits for a running append. */
 int trash_put(struct files_conv *conv, char name[TRASH_NAME], struct steno_error *err);
 /* The text of a note. */
 void trash_note_put(struct buf *out, const struct trash_item *item);
 /* What is here. `sizes` counts the bytes of each, which walks all of it. */
 int trash_list_read(
     struct files_store *store, bool sizes, struct trash_list *out, struct steno_error *err);
-/* Back to its place, or to that of the id `as` (may be NULL). STENO_ECONFLICT: the id is in use.
- * STENO_ENOTFOUND: someone was quicker. */
+/* Moves one back to its place, or to that of the id `as` (may be NULL). STENO_ECONFLICT: the id is
+ * in use. STENO_ENOTFOUND: it has left the trash meanwhile. */
 int trash_put_back(struct files_store *store, const struct trash_item *item, const char *as,
     struct steno_error *err);
-/* Gone for good. */
+/* Removes one for good. */
 int trash_destroy(
     struct files_store *store, const struct trash_item *item, struct steno_error *err);
 /* Finishes what an earlier destruction left. */

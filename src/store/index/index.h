@@ -1,12 +1,12 @@
 /*
  * index.h - index.db: which conversations there are, by activity, title and project.
  *
- * SQLite, derived from the files, never on the path of a commit; it can be deleted at any time.
- * It is caught up before each use: from `recent` (store/files/recent.c) and from folders whose
- * looks have changed while the machine has not booted since, from a scan of all folders else.
- * Several processes may do so at once. After a boot the scan takes its time; whoever prefers an
- * answer at once gets it from the index as it is, and is told so. Where it cannot be kept in the
- * store - a full disk, no right to write - it is made in memory, by a scan for each use.
+ * It is an SQLite file, derived from the other files. A commit never waits for it, and it can be
+ * deleted at any time. It is caught up before each use: from `recent` (store/files/recent.c) and
+ * from folders whose looks have changed while the machine has not booted since, from a scan of all
+ * folders else. Several processes may do so at once. After a boot the scan takes a while. A caller
+ * that wants an answer at once gets it from the present index, with a note. Where it cannot be kept
+ * in the store - a full disk, no right to write - it is made in memory, by a scan for each use.
  */
 #ifndef STORE_INDEX_INDEX_H
 #define STORE_INDEX_INDEX_H
@@ -21,8 +21,8 @@ struct index;
 int index_open(struct files_store *store, struct index **out, struct steno_error *err);
 void index_close(struct index *index);
 
-/* Looks at what changed. `progress` may be NULL. A damaged or missing database is made anew. With
- * `at_once` a scan after a boot goes on in the background, and out->behind says so. */
+/* Indexes what has changed. `progress` may be NULL. A damaged or missing database is rebuilt. With
+ * `at_once`, a scan after a boot continues in the background, and out->behind says so. */
 int index_catch_up(struct index *index, bool at_once, steno_progress progress, void *progress_ctx,
     struct backend_caught_up *out, struct steno_error *err);
 
@@ -33,7 +33,7 @@ struct index_difference {
         char first[140]; /* "<project folder>/<folder>" */
 };
 int index_compare(struct index *index, struct index_difference *out, struct steno_error *err);
-/* Throws it away and makes it anew. */
+/* Deletes the index and rebuilds it. */
 int index_rebuild(struct index *index, struct steno_error *err);
 
 /* {"items":[...],"next_cursor"?} as in steno_list. STENO_EINVAL: not a cursor of ours.

@@ -6,14 +6,14 @@
  * (model/record.h), so that what one kind of store wrote is what the other reads.
  *
  *   G1  Every change is one transaction, nearly always of one statement: it happened, or it did
- * not. Where the connection broke meanwhile, nobody knows, and the error says so; the same ids or
- *       key find it out.
- *   G2  An append names the last seq that it was admitted against. Where that is not the last one
- *       any more, nothing is written, and it is admitted again.
- *   G3  A commit that was cancelled while it waited for its standby is not acknowledged. What is
- *       found to be there already is acknowledged only after a commit of its own, which waits for
- *       the standby too.
- *   G4  Who is alive is known by leases, by the database's clock.
+ *       not. If the connection broke meanwhile, this is unknown, and the error says so; sending the
+ *       same ids or key again finds it out.
+ *   G2  An append names the last seq that it was admitted against. If there is a later one by then,
+ *       nothing is written, and the append is admitted again.
+ *   G3  A commit that was cancelled while it waited for its standby is not acknowledged. A batch
+ *       that is found to be stored already is acknowledged only after a commit of its own, which
+ *       also waits for the standby.
+ *   G4  Leases say which process is alive, by the database's clock.
  */
 #ifndef STORE_POSTGRES_PG_H
 #define STORE_POSTGRES_PG_H
@@ -38,7 +38,7 @@
 
 /* ---- connections and statements: pg_pool.c, pg_query.c, pg_value.c ---- */
 
-/* A session's commits wait again for what the role or the database says that they wait for. */
+/* Commits of the session wait again for whatever the settings of the role or the database name. */
 #define PG_DURABLE                                                                                 \
         "SELECT set_config('synchronous_commit', current_setting('steno.durable'), false)"
 
@@ -137,19 +137,18 @@ enum {
 };
 
 /*
- * Runs a statement on a connection of the pool. *out (may be NULL) is released with
- * libpq.clear(); its values are binary. A connection that had broken is replaced before anything is
- * sent. Where it breaks while the statement runs, one that can be repeated is, and of another one
- * nobody knows whether it happened: STENO_EINDOUBT. The failures of another transaction
- * (serialisation, deadlock) are tried again. STENO_ETIMEOUT: it was cancelled, and nothing
- * happened.
+ * Runs a statement on a connection of the pool. *out (may be NULL) is released with libpq.clear();
+ * its values are binary. A broken connection is replaced before anything is sent. If it breaks
+ * while the statement runs, a repeatable statement is sent again; for any other it is unknown
+ * whether it took effect: STENO_EINDOUBT. A statement that failed because of another transaction
+ * (serialisation, deadlock) is tried again. STENO_ETIMEOUT: it was cancelled, and nothing happened.
  */
 int pg_run(struct pg_store *s, struct pg_query *q, PGresult **out, struct steno_error *err);
 /* The same; how many rows it changed, or negative. */
 long pg_change(struct pg_store *s, struct pg_query *q, struct steno_error *err);
 /*
- * Several statements as one transaction, on a connection of their own: nobody sees anything of it
- * before it ends.
+ * Several statements as one transaction, on a connection of their own: no other session sees
+ * anything of it before it ends.
  */
 struct pg_tx {
         struct pg_store *store;
@@ -191,7 +190,7 @@ char *pg_get_dup(const PGresult *r, int row, int column);
 
 /* ---- the schema: pg_schema.c ---- */
 
-/* Makes it (`create`), or holds it against the version that this program knows. */
+/* Makes the schema (`create`), or compares it with the version that this program knows. */
 int pg_schema_prepare(struct pg_store *s, bool create, struct steno_error *err);
 /* Brings an older one up to date, all or nothing: from which version to which. */
 int pg_schema_migrate(struct pg_store *s, uint64_t *from, uint64_t *to, struct steno_error *err);
@@ -227,10 +226,9 @@ struct pg_facts {
 int pg_facts_read(struct str meta, struct pg_facts *out, struct steno_error *err);
 void pg_facts_release(struct pg_facts *f);
 
-/* Metadata say which conversation it is, for forks and seals, from the first time on that somebody
- * needs it. */
+/* Gives the conversation's metadata a uid, which forks and seals need, if it has none yet. */
 int pg_conv_give_uid(struct pg_conv *c, struct steno_error *err);
-/* Adds project and uid, which lead every key. */
+/* Adds project and uid, the first parts of every key. */
 void pg_key(struct pg_query *q, const struct pg_conv *c);
 
 /* A conversation as it is at one moment: every statement about `conv` is one of the same read-only
@@ -247,9 +245,9 @@ void pg_snapshot_close(struct pg_snapshot *s);
 
 /* ---- conversations as files: pg_scratch.c, pg_layout.c, pg_load.c ---- */
 
-/* An embedded store in a temporary folder: what is done to a whole conversation (forks, purges,
- * seals, bundles) is done to its files there, by the code of that kind, so that the results are the
- * same bytes. */
+/* An embedded store in a temporary folder: operations on a whole conversation (forks, purges,
+ * seals, bundles) work on its files there, with the code of the embedded store, so that the results
+ * are the same bytes. */
 struct pg_scratch {
         struct env env; /* first: the clock and random numbers of `real`, and files without syncs */
         const struct env *real;
@@ -390,9 +388,9 @@ void pg_lookup_close(struct backend_lookup *l);
 int pg_last(struct backend_conv *conv, uint64_t *seq, uint64_t *bytes, struct steno_error *err);
 uint64_t pg_generation(struct backend_conv *conv);
 int pg_wait(struct backend_conv *conv, uint64_t after, int timeout_ms, struct steno_error *err);
-/* The tail as it is: last seq and bytes; each may be NULL. */
+/* The present tail: last seq and bytes; each may be NULL. */
 int pg_look(struct pg_conv *c, uint64_t *seq, uint64_t *bytes, struct steno_error *err);
-/* The same for who appends: into what `c` knows of it. STENO_ENOTFOUND: it was removed. */
+/* The same for an append: updates what `c` knows of the tail. STENO_ENOTFOUND: it was removed. */
 int pg_learn(struct pg_conv *c, struct steno_error *err);
 
 /* Lines as they were stored, of (after, upto], each with its line feed; the first non-zero return
@@ -477,14 +475,14 @@ ssize_t pg_chunk_read(
 /* The bucket that STENO_BLOBS names, if it does. */
 int pg_blob_open(struct pg_store *s, struct steno_error *err);
 bool pg_blob_is_wanted(const struct pg_store *s, uint64_t size);
-/* Uploads the rows of an output; who describes it by key and ETag also removes the key from
- * `stray`, in one transaction. On failure nothing of it is left. */
+/* Uploads the rows of an output. The transaction that stores its key and ETag must also remove the
+ * key from `stray`. On failure nothing is left in the bucket. */
 int pg_blob_put(struct pg_conv *c, const char *ref, uint64_t size, char key[BLOBS_KEY],
     char etag[BLOBS_ETAG], struct steno_error *err);
-/* The same for the closed outputs of a conversation that came in as rows. Where the bucket cannot
- * be reached they stay rows, which are as good. */
+/* The same for the closed outputs of a conversation that came in as rows. If the bucket cannot be
+ * reached, they stay rows, which work as well. */
 void pg_blob_move(struct pg_store *s, struct str project, struct str id);
-/* Removes from the bucket what belongs to nobody any more. */
+/* Removes objects from the bucket that no output uses any more. */
 int pg_blob_collect(struct pg_store *s, struct steno_error *err);
 struct pg_blob_reader {
         char key[BLOBS_KEY]; /* "": the bytes are rows */
@@ -589,11 +587,12 @@ int pg_seal_verify(
 bool pg_seal_is_known(struct backend_conv *conv, const char *name, const struct seal_log *log);
 int pg_seal_verify_log(
     struct backend_store *store, struct seal_check *check, struct steno_error *err);
-/* The store's log of seals as files of a scratch store, and back into documents. */
+/* Writes the store's log of seals as files of a scratch store, and stores such files as documents
+ * again. */
 int pg_seal_lay_out(struct pg_store *s, struct pg_scratch *x, struct steno_error *err);
 int pg_seal_take_back(struct pg_tx *tx, struct pg_scratch *x, struct steno_error *err);
-/* What the copy says of a conversation's seal, and the log beside it. `fresh`: it is of all that
- * was copied. */
+/* Stores the seal of a conversation's copy, and the log beside it. `fresh`: the seal covers
+ * everything that was copied. */
 int pg_seal_keep(
     struct pg_tx *tx, struct pg_conv *c, struct pg_layout *l, bool fresh, struct steno_error *err);
 bool pg_seal_exists(struct pg_conv *c);
@@ -603,14 +602,15 @@ int pg_seal_remove(struct pg_conv *c, struct steno_error *err);
 /* pg_signal.c */
 int pg_signal_open(struct pg_store *s, struct steno_error *err);
 void pg_signal_close(struct pg_store *s);
-/* Somebody wrote to it: who waits for it, here or elsewhere, is woken. */
+/* Call it after a write to the conversation: wakes those who wait for it, in this process and
+ * others. */
 void pg_signal_say(struct pg_conv *c);
 /* Are hints of other processes coming in? Begins to listen. */
 bool pg_signal_hears(struct pg_conv *c);
 /* Grows with every hint that it has changed. */
 uint64_t pg_signal_count(const struct pg_conv *c);
-/* Until the count is another one than `seen`, it is worth looking again, or `until` (monotonic ms).
- * `*pause` is 0 at first. */
+/* Waits until the count differs from `seen`, until it is time to look again, or until `until`
+ * (monotonic ms). `*pause` is 0 at first. */
 void pg_signal_wait(struct pg_conv *c, uint64_t seen, int *pause, int64_t until);
 int pg_watch(struct backend_store *store, struct str project, struct backend_watcher **out,
     struct steno_error *err);

@@ -3,15 +3,16 @@
  *
  * The index proposes, the files confirm. It is FTS5, contentless and without positions
  * (detail=none), over blocks of at most SEARCH_BLOCK bytes that overlap; a row says which record or
- * output a block is of and where. Whoever asks reads the block from the files and matches it again,
+ * output a block is of and where. The caller reads the block from the files and matches it again,
  * which gives phrases, the place and a snippet.
  *
  *   search/<n>.db   a shard: SQLite, derived, disposable. What it knows of a conversation (up to
  *                   which record) is in the same transaction as the rows.
  *   search/lock     held (flock) by whoever changes a shard
  *
- * A contentless table cannot forget a text that is gone. So a purge drops every shard that has ever
- * held a word of the conversation, and what else was in them is indexed anew by the next catch-up.
+ * A contentless table cannot remove the words of a text that does not exist any more. So a purge
+ * drops every shard that has ever held a word of the conversation. The next catch-up indexes their
+ * other contents again.
  *
  * Knows neither messages nor formats: it is given blocks.
  */
