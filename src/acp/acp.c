@@ -90,7 +90,7 @@ int acp_recover(
         return rc;
 }
 
-/* What earlier recorders left comes first: a session that is loaded goes on behind it. */
+/* Records first what earlier recorders left, because a loaded session continues behind it. */
 static void *record(void *arg)
 {
         struct run *run = arg;
@@ -187,7 +187,7 @@ static void shut(struct run *run, struct way *w)
         w->into = -1;
         buf_clear(&w->out);
         w->written = 0;
-        /* Without a client nobody waits for the agent. */
+        /* Without a client, the agent has no work left. */
         if (w->to == ACP_TO_CLIENT && run->ways[ACP_TO_AGENT].from >= 0)
                 run->ways[ACP_TO_AGENT].from = -1;
 }
@@ -267,7 +267,7 @@ static void tell_to_end(struct run *run)
                 kill(run->agent, SIGKILL);
         else
                 return;
-        /* Nor do we wait for a client that does not read. */
+        /* Do not wait for a client that does not read either. */
         struct way *up = &run->ways[ACP_TO_CLIENT];
         if (run->told && run->opt->stopped() && up->into >= 0 && waiting(up))
                 shut(run, up);

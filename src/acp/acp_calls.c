@@ -1,9 +1,9 @@
 /*
  * acp_calls.c - tool calls, from their beginning to the result. See acp_record.h
  *
- * Agents tell a call in pieces: an announcement, then updates that each have some members. A call
- * is written into a message as late as possible, so that its arguments are known, and its result
- * when it is over.
+ * An agent sends a call in pieces: an announcement, then updates that each have some members. A
+ * call is written into a message as late as possible, so that its arguments are known, and its
+ * result when it is over.
  */
 #include "acp/acp_record.h"
 
@@ -437,7 +437,7 @@ void acp_calls_cancel(struct acp_record *r)
                         c->over = c->cancelled = true;
 }
 
-/* A call without anything to show for it stays without a result, which is the truth. */
+/* A call without any output gets no result, because it had none. */
 void acp_calls_finish(struct acp_record *r)
 {
         while (r->calls) {

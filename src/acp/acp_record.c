@@ -459,7 +459,7 @@ void acp_record_prompt(struct acp_record *r, const struct json *j, json_ref prom
 
 /* ---- the message that is being told ---- */
 
-/* Agents tell a prompt again as they got it. */
+/* Some agents repeat a prompt as they got it. */
 static bool is_echo(const struct acp_record *r)
 {
         struct buf bare;
@@ -631,7 +631,8 @@ static void take_chunk(
 
 static void take_other(struct acp_record *r, const struct json *j, json_ref update);
 
-/* A message that is recorded already. Where it is told differently now, that is kept beside it. */
+/* Was this message recorded already? If the agent sends a different text now, that is kept beside
+ * it. */
 static bool was_told(struct acp_record *r, const struct json *j, json_ref update, json_ref content)
 {
         struct acp_member *m = r->told;

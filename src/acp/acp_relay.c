@@ -16,7 +16,7 @@
 /* What a client is asked to keep of a terminal's output. It holds this in memory, but only of
  * commands that print so much. */
 #define RAISED_LIMIT (256 * MIB)
-#define FETCH_MS 10000 /* a client that does not answer holds up a release no longer */
+#define FETCH_MS 10000 /* a release waits no longer for a client that does not answer */
 #define HUGE_NOTE 4096 /* bytes that are kept of a line that is too long */
 
 /* What an answer will be about. */
@@ -183,8 +183,8 @@ static struct str edited(struct acp_relay *r, struct json_edits *edits, struct s
 
 /* ---- sessions ---- */
 
-/* The store goes by the environment: its URL may have a password, which everybody could read among
- * the arguments of a process. */
+/* The store's URL is passed in the environment: it may have a password, and every user of the
+ * machine can read the arguments of a process. */
 static void put_server(const struct acp_relay *r, const char *conversation, struct buf *out)
 {
         const char *const args[] = {
@@ -527,7 +527,7 @@ static int take_agent_request(struct acp_relay *r, struct str id, json_ref metho
         return 0;
 }
 
-/* What a turn has left open is fetched as far as it is: the client may be gone when it ends. */
+/* Fetches what open terminals have printed so far, because the client may be gone when they end. */
 static void fetch_left(struct acp_relay *r, const char *session)
 {
         for (struct terminal *t = r->terminals; t; t = t->next)
@@ -562,7 +562,7 @@ static struct str take_answer(struct acp_relay *r, enum acp_side to, struct str 
         return out;
 }
 
-/* Who the two are and how they prove it may hold keys. It is not written down, not for a moment. */
+/* Messages about identity and authentication may hold keys, so they are never written to a file. */
 static bool is_secret(const struct acp_relay *r, bool client, struct str id, json_ref method)
 {
         static const char *const secret[] = {"initialize", "authenticate", NULL};

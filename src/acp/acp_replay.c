@@ -1,10 +1,10 @@
 /*
- * acp_replay.c - what an agent tells again when a session is loaded. See acp_record.h
+ * acp_replay.c - what an agent repeats when a session is loaded. See acp_record.h
  *
- * Agents tell an old session in their own pieces: two messages joined, or one cut in two. So texts
- * are looked for in all that is stored of the same role, without white space and in order, and
- * calls by their ids. What comes behind the last thing that is stored is new: the session went on
- * without us.
+ * An agent repeats an old session in its own pieces: it may join two messages, or cut one in two.
+ * So texts are searched in all stored text of the same role, in order and without white space, and
+ * calls are searched by their ids. Everything behind the last stored piece is new: the session was
+ * continued without Steno.
  */
 #include "acp/acp_record.h"
 

@@ -189,7 +189,7 @@ static struct acp_record *open_record(struct scribe *s, const struct decision *d
         return r;
 }
 
-/* The agent has taken a session up: from here on it is recorded. One that it refuses leaves no
+/* The agent has accepted a session: from here on it is recorded. A refused session leaves no
  * conversation. */
 static struct acp_record *begin_session(struct scribe *s, struct asked *a)
 {
@@ -394,7 +394,7 @@ static void take_agent_request(struct scribe *s, struct str id, json_ref method)
         r->now = s->now;
         if (call != JSON_NONE)
                 acp_call_take(r, &s->j, call);
-        acp_record_flush(r); /* what is asked about can be read while somebody thinks */
+        acp_record_flush(r); /* the call can be read while the user decides */
 }
 
 /* The terminal of a request, from its params. */

@@ -1,10 +1,10 @@
 /*
  * api_import.c - a bundle on its way in.
  *
- * Everything in a bundle comes from a stranger. The manifest of a conversation says what follows;
- * what follows must be exactly that, in that order. It is unpacked aside (incoming.h), and only
- * when the last byte of the bundle was read and every conversation in it checks clean do they get
- * their places.
+ * A bundle is untrusted input. The manifest of a conversation lists the files that follow; exactly
+ * these must follow, in that order. They are unpacked in a temporary place (incoming.h). The
+ * conversations move to their places only after the last byte of the bundle was read and all of
+ * them were checked without findings.
  */
 #include "api/api_store.h"
 

@@ -386,8 +386,9 @@ struct probing {
         sqlite3 *db;
 };
 
-/* Never changes a tool's database. One that is in WAL mode needs its -shm file, which a reader that
- * may not write cannot make: then nobody has it open, and the file alone is read. */
+/* Never changes a tool's database. A database in WAL mode needs a -shm file, which a read-only
+ * reader cannot make. If that file is missing, no program has the database open, and the file alone
+ * is read. */
 static sqlite3 *open_database(const char *path)
 {
         static const char *const MODES[] = {"?mode=ro", "?mode=ro&immutable=1"};

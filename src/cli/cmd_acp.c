@@ -1,5 +1,5 @@
 /*
- * cmd_acp.c - steno acp: records an ACP agent, from between it and its client.
+ * cmd_acp.c - steno acp: records an ACP agent, as a proxy between it and its client.
  */
 #include <stdlib.h>
 #include <string.h>

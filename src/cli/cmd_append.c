@@ -1,5 +1,5 @@
 /*
- * cmd_append.c - steno append: a stream of JSON values, each stored before the next is awaited.
+ * cmd_append.c - steno append: a stream of JSON values, each is stored before the next one is read.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "cli/input.h"
 #include "cli/interrupt.h"
 
-/* For who sends something else than JSON from its first byte on. */
+/* Shown if the input is not JSON from its first byte on. */
 #define EXAMPLE "; a message is an object such as {\"role\":\"user\",\"content\":\"Hello\"}"
 
 struct append_opts {
@@ -68,7 +68,7 @@ static const char *key_of(struct appending *a)
         return a->key;
 }
 
-/* A whole request or transcript in the place of a message. */
+/* A hint for those who append a whole request or transcript instead of a message. */
 static const char *hint_of(struct str value)
 {
         struct json j;

@@ -16,7 +16,7 @@
 #include "cli/interrupt.h"
 #include "cli/term.h"
 
-/* Would the copy be a part of what is copied? The folder itself may not be there yet. */
+/* Is the place for the copy inside the store? The folder itself may not exist yet. */
 static bool is_inside(const char *store, const char *path)
 {
         char *root = realpath(store, NULL), *at = named_file_absolute(path), *real = NULL;
@@ -51,7 +51,8 @@ static bool is_file(const char *path)
 
 /* ---- into one file ---- */
 
-/* A folder for one conversation at a time: beside the file, where there is room for it. */
+/* A folder for one conversation at a time. It is beside the file, because that disk has to have
+ * room anyway. */
 struct scratch {
         char *parent;
         char *name;
@@ -106,7 +107,7 @@ static int take_bytes(void *ctx, const void *p, size_t n)
         return named_file_write(ctx, p, n, interrupt_pending);
 }
 
-/* A file of somebody else must not be replaced by a slip of the hand; an earlier backup may. */
+/* Refuses to replace a file that is not a backup, because that is probably a mistake. */
 static int check_place(struct cli *c, const char *path)
 {
         static const unsigned char ZSTD[] = {0x28, 0xb5, 0x2f, 0xfd};
@@ -124,7 +125,7 @@ static int check_place(struct cli *c, const char *path)
             "%s exists and is not a backup of Steno: name another file, or remove it first", path);
 }
 
-/* Prints it. What is damaged in the store is a reason to look after it, as for check. */
+/* Prints the report. Damage in the store gives the same exit code as for check. */
 static int print_report(struct cli *c, char *report)
 {
         struct json j;

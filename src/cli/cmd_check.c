@@ -20,7 +20,7 @@ struct checking {
         uint64_t repairable; /* of which so many can be, */
         uint64_t accepted;   /* losses that were noted */
         uint64_t trashed;    /* of the open ones in the trash, where nothing is repaired */
-        bool tokens;         /* tokens.json is no file, which was told */
+        bool tokens;         /* tokens.json is not a file, and a finding has said so */
 };
 
 static void put_finding(struct cli *c, const struct json *j)
@@ -96,7 +96,7 @@ static int take_finding(void *ctx, const char *json)
         return k->c->out.sys != 0 || interrupt_pending();
 }
 
-/* The tokens are the server's, not the library's: they are looked at here. */
+/* The tokens belong to the server and not to the library, so they are checked here. */
 static int check_tokens(struct checking *k, bool repair, int *findings, struct steno_error *err)
 {
         struct identities *ids;

@@ -1,9 +1,9 @@
 /*
- * cmd_completion.c - steno completion: what a shell needs to complete steno's command line, made
- * from the rows of the commands.
+ * cmd_completion.c - steno completion: the scripts with which shells complete steno's command line,
+ * made from the rows of the commands.
  *
- * Each shell is a row with a writer of its own. All of them complete commands, options, the words
- * that an option takes, conversations where a command takes one, and files elsewhere.
+ * Each shell is a row with its own writer. All of them complete commands, options, the words that
+ * an option takes, conversations where a command takes one, and files elsewhere.
  */
 #include <stdio.h>
 #include <string.h>

@@ -82,7 +82,7 @@ static int view_into(void *ctx, const void *p, size_t n)
         return b->failed != 0;
 }
 
-/* A file of that name goes first; "./name" is always a file. */
+/* A file with that name comes first; "./name" is always a file. */
 static int load_history(struct cli *c, const char *provider, const char *arg, struct buf *in)
 {
         struct steno_view_options opt = {.size = sizeof(opt), .format = provider};

@@ -29,7 +29,7 @@ struct running {
         bool unstarted; /* there is no such program, or it may not be run */
 };
 
-/* Output goes to the artifact and, unless JSON was asked for, to whoever watches. */
+/* Output goes to the artifact and, without --json, to standard output. */
 static int take(void *ctx, const void *p, size_t n)
 {
         struct running *r = ctx;
@@ -123,10 +123,10 @@ static int run_command(struct cli *c, const struct exec_opts *o, char **argv, st
                         cli_say(c, "the command had changed file modes of the store or the "
                                    "configuration; they were put back");
                 if (r->err.code)
-                        err = r->err; /* storing the output failed: that is why it was ended */
+                        err = r->err; /* storing the output failed, and that ended the command */
         }
         if (rc && !r->err.code) {
-                /* The command could not be started, and the error message is its result. */
+                /* The command could not be started: the error message becomes its result. */
                 steno_output_write(r->out, err.msg, strlen(err.msg), NULL);
                 cli_refuse(c, 127, "%s", err.msg);
                 result->exit_code = 127;

@@ -1,6 +1,6 @@
 /*
- * cmd_import.c - steno import: what was kept elsewhere. The first bytes of a file tell a bundle;
- * anything else is for the importer of transcripts, which finds out what it is.
+ * cmd_import.c - steno import. The first bytes of a file show whether it is a bundle. Any other
+ * file goes to the importer of transcripts, which finds out what it is.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -230,8 +230,8 @@ static void print_summary(struct cli *c, const struct json *j)
         out_puts(&c->out, "\n");
 }
 
-/* Prints what a run did; when watching, only what has changed. `named`: somebody said where to
- * look, and is told when nothing was there. */
+/* Prints the report of an import; when watching, only what has changed. `named`: the user has named
+ * the places, so it also says when nothing was found. */
 static int print_report(struct cli *c, const char *report, bool named, bool watching)
 {
         struct json j;
@@ -368,8 +368,8 @@ static bool is_there(struct cli *c)
         return path == NULL || lstat(path, &st) == 0;
 }
 
-/* A refused file, or a mistyped path, leaves no new store behind. Whatever somebody else has put
- * there meanwhile keeps the folder from being removed. */
+/* A refused file, or a mistyped path, must not leave a new store behind. The folder is not removed
+ * if another program has put something into it meanwhile. */
 static void remove_new_store(struct cli *c)
 {
         static const char *const FILES[] = {"import.lock", "recent", "recent.old", "figures.json",
@@ -393,7 +393,7 @@ static void remove_new_store(struct cli *c)
 
 /* ---- the command ---- */
 
-/* 0: it is for the importer of transcripts; 1: it was imported, and *rc is what came of it. */
+/* 0: it is not a bundle; 1: it was imported, and *rc is the result. */
 static int import_path(struct cli *c, const struct import_opts *o, const char *path, int *rc)
 {
         struct source s;

@@ -231,8 +231,8 @@ static int take_all(struct listing *l, const struct ls_opts *o, struct steno_err
         return rc;
 }
 
-/* The list is shown as it was before the machine booted. Somebody has to look at what changed, and
- * nobody waits for the answer any more; Ctrl-C costs nothing. */
+/* The printed list is the one from before the boot. This updates the index now, because the user
+ * already has an answer; Ctrl-C does no harm. */
 static int catch_up(struct cli *c, const struct listing *shown, const struct ls_opts *o)
 {
         struct ls_opts again = *o;
@@ -255,7 +255,7 @@ static int catch_up(struct cli *c, const struct listing *shown, const struct ls_
         return rc < 0 ? cli_fail(c, &err) : EXIT_DONE;
 }
 
-/* Into a pipe or quietly, a list that may be out of date would look like any other. */
+/* In a pipe or with --quiet, an outdated list would look like any other. */
 static bool is_marked(const struct cli *c)
 {
         return c->json || (c->out.tty && !c->quiet);
@@ -274,7 +274,7 @@ static int run_ls(struct cli *c, const void *opts, int argc, char **argv)
         buf_init(&l.json, 0);
         o.wait = o.wait || !is_marked(c);
         rc = take_all(&l, &o, &err);
-        /* That no conversation has the words is an exit code, which cannot be taken back. */
+        /* The exit code says that no conversation has the words, so this must be certain. */
         if (rc == 0 && l.behind && l.json.n == 0 && o.query) {
                 o.wait = true;
                 l.behind = false;

@@ -67,7 +67,7 @@ static void put_ranges(struct buf *b, const struct json *j, json_ref list)
         }
 }
 
-/* Damage is never passed over in silence, also where nobody asked for a report. */
+/* Damage is always reported, even without --report. */
 static void say_damage(struct cli *c, const struct json *report)
 {
         struct buf ranges;
@@ -82,7 +82,7 @@ static void say_damage(struct cli *c, const struct json *report)
         buf_release(&ranges);
 }
 
-/* As in Acontext, an id that does not exist pins nothing. The person who typed it is told. */
+/* As in Acontext, an id that does not exist pins nothing. A warning says so. */
 static void say_lost_pin(struct cli *c, const struct json *report, const char *pin)
 {
         json_ref at = json_get(report, 0, "edit_at_message_id");

@@ -1,9 +1,10 @@
 /*
  * cmd_record.c - steno record: runs a program whose calls to a model are recorded.
  *
- * A server with nothing but the gateway listens on a free port, and the program finds it by the
- * variables that the clients of models know. The token stands in the addresses, so the program's
- * own keys go to the endpoint as they are; it works as long as the program runs.
+ * A server that has only the gateway listens on a free port, and the program finds it through the
+ * environment variables that clients of models read. The addresses contain the token, so the
+ * program's own keys are passed to the endpoint unchanged. The token is valid as long as the
+ * program runs.
  */
 #include <errno.h>
 #include <signal.h>
@@ -37,7 +38,7 @@ static const struct address {
 
 #define ADDRESSES (sizeof addresses / sizeof *addresses)
 
-/* An endpoint that was set already is the one that is meant. */
+/* If the user has set an endpoint already, requests go there. */
 static void put_upstreams(struct buf *out)
 {
         const char *last = "";
@@ -143,7 +144,7 @@ static void release_variables(struct variables *v)
         free(v->list);
 }
 
-/* Codex looks at no variable. */
+/* Codex reads no such variable, so it gets an option. */
 static char **with_codex_option(char **argv, int argc, const char *base, char **option)
 {
         const char *slash = strrchr(argv[0], '/');
@@ -167,8 +168,8 @@ static char **with_codex_option(char **argv, int argc, const char *base, char **
 
 #define LOOK_MS 10 /* between two looks at the program and at signals */
 
-/* Ctrl-C goes to the program as well, which decides; a SIGTERM is handed on. It is looked for again
- * and again: it may come before this waits, or on another thread, and would then end no wait. */
+/* The program gets Ctrl-C, too, and decides what to do. A SIGTERM is passed on. This polls for it,
+ * because a signal that comes before the wait, or on another thread, would not end the wait. */
 static int wait_for_program(pid_t pid)
 {
         int status;

@@ -80,7 +80,7 @@ static char *text_of(const struct json *j, const char *key)
         return text ? text : strdup("");
 }
 
-/* Whoever allows a call has seen all of it. */
+/* A person must see all of a call before they allow it. */
 static void show_call(struct cli *c, const struct json *j)
 {
         struct buf shown;

@@ -33,8 +33,8 @@ static void put_json(struct cli *c, const char *path, const char *hash)
         buf_release(&b);
 }
 
-/* A file that no command would start with is trusted all the same: what is wrong with it may be a
- * variable that is not set now. */
+/* A file with a mistake is trusted all the same: the mistake may only be a variable that is not set
+ * now. */
 static void warn_of_mistakes(struct cli *c, const char *path)
 {
         struct steno_error err = {0};

@@ -64,9 +64,9 @@ static int end_if_dead(struct cli *c, const char *run, struct steno_error *err)
         return rc;
 }
 
-/* Whoever watches can answer with `steno approve`. Somebody who looks at this very moment who is
- * connected keeps us out: then again, now and in the next round. It is no matter when the store
- * cannot be told for another reason: then a call waits no longer for us. */
+/* A person who watches can answer with `steno approve`, so this notes that somebody is connected.
+ * It fails while another process is just checking who is connected; then it tries again, now and in
+ * the next round. Other errors are ignored: then a call does not wait longer for us. */
 static void say_here(struct cli *c, struct steno_watcher **here)
 {
         for (int i = 0; !*here && i < TRIES; i++) {

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Ours stays known when the C library replaces the list to add a variable: nothing frees it,
- * because its strings are still in use. Nobody reads this, so only `volatile` keeps the compiler
- * from leaving it out, and a leak checker from taking the list for lost. */
+/* A pointer to our list, for leak checkers: when the C library replaces the list to add a variable,
+ * the strings of ours are still in use. No code reads this, so only `volatile` stops the compiler
+ * from removing it. */
 static char **volatile hidden;
 static char **volatile arguments;
 

@@ -1,8 +1,8 @@
 /*
  * events.c - printing a run's events (events.h).
  *
- * Text is data and goes to standard output; what tools do is a remark. Everything in an event came
- * from outside and is made safe before a terminal sees it.
+ * The model's text is data and goes to standard output. What tools do is a remark. Everything in an
+ * event came from outside, so it is made safe before it is printed on a terminal.
  */
 #include "cli/events.h"
 

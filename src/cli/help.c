@@ -207,8 +207,8 @@ static bool abbreviates(const char *word, const char *name)
         return true;
 }
 
-/* Lower is nearer; MEANT_NOT and more is something else. What only left letters out is nearer than
- * what has others. */
+/* Lower is nearer; MEANT_NOT and more is no match. A word that only lacks letters is nearer than
+ * one with other letters. */
 #define MEANT_NOT 6
 static unsigned apart(const char *word, const char *name)
 {
@@ -268,7 +268,8 @@ void help_put_family(struct buf *b, const char *family)
         }
 }
 
-/* What people type who know other programs; several, as not every command has each. */
+/* What people type who know other programs. A word can have several rows, because not every command
+ * has each option. */
 static const char *const option_habits[][2] = {{"timeout", "seconds"}, {"time-out", "seconds"},
     {"cwd", "dir"}, {"directory", "dir"}, {"chdir", "dir"}, {"count", "limit"}, {"max", "limit"},
     {"num", "limit"}, {"head", "limit"}, {"name", "title"}, {"out", "output"}, {"file", "output"},

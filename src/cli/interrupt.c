@@ -1,7 +1,7 @@
 /*
- * interrupt.c - see interrupt.h. Flags are the one thing a signal handler can reach, which is why
- * they are statics of this file. They are atomic because the kernel gives a signal to any thread of
- * a server, while another thread looks at the flag.
+ * interrupt.c - see interrupt.h. A signal handler can reach nothing but static variables, so the
+ * flags are statics of this file. They are atomic, because the kernel may run the handler in any
+ * thread of a server while another thread reads the flag.
  */
 #include "cli/interrupt.h"
 

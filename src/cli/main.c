@@ -15,8 +15,8 @@
 #include "cli/interrupt.h"
 #include "cli/term.h"
 
-/* A closed standard descriptor must not become the number of a store's file. What stands in for
- * it fails as a closed one would: standard input cannot be read, the others not be written. */
+/* A closed standard descriptor must not become the number of a store's file. The replacement fails
+ * like a closed descriptor: standard input cannot be read, and the others cannot be written. */
 static void guard_standard_descriptors(void)
 {
         for (int fd = 0; fd <= 2; fd++) {

@@ -11,7 +11,7 @@
 
 #include "cli/command.h"
 
-#define OPTION_NAME_MAX 32 /* longer ones are nobody's mistake */
+#define OPTION_NAME_MAX 32 /* no mistyped option is longer */
 
 const struct opt cli_globals[] = {
     {"store", 0, OPT_TEXT, "URL", offsetof(struct cli, store_url),

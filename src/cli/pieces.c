@@ -188,7 +188,7 @@ static void parts(struct walk *w, json_ref r)
                 one_part(w, p);
 }
 
-/* What stood beside the messages of a request: the prompt, wherever the API has it. */
+/* What a request has beside its messages: the prompt, wherever the API puts it. */
 static void request(struct walk *w, json_ref r)
 {
         json_ref prompt = ANY(w, r, "instructions", "system");

@@ -131,7 +131,8 @@ void talk_close(struct talk *t)
 
 /* ---- permission ---- */
 
-/* What `steno approve` in another terminal wants, each in a row of its own that is never wrapped.
+/* The ids that `steno approve` in another terminal needs, each in a row of its own that is never
+ * wrapped.
  */
 static void put_id(struct buf *b, const char *what, const char *id)
 {

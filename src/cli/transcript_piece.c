@@ -155,8 +155,8 @@ static void put_state(struct transcript_entry *e, const struct piece *p)
         buf_release(&line);
 }
 
-/* Ids are shown whole, because `steno approve` and `steno output` want them; only one that no
- * provider makes is cut. */
+/* Ids are shown whole, because `steno approve` and `steno output` need them. Only an id that is
+ * longer than any provider's is cut. */
 #define ID_COLUMNS 128
 
 static void put_call_row(struct transcript_entry *e, const struct piece *p)

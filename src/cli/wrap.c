@@ -96,7 +96,7 @@ static size_t put_line(
         size_t most = line.n;
         size_t at = 0;
 
-        /* Of a line of megabytes only what can be seen is looked at. */
+        /* Of a very long line, only the part that can be shown is processed. */
         if (w->max_rows > 0 && most > *rows * columns * 4)
                 most = text_floor(line.p, line.n, *rows * columns * 4);
         make_safe(w, str_span(line.p, most), safe);

@@ -237,8 +237,8 @@ static int launch_somehow(struct exec_launch *l, const struct exec_spec *spec,
         return rc;
 }
 
-/* What stands for a stream that the caller has not given. A root folder without devices has no
- * /dev/null: an empty file of the memory can be read in its place, which is what most want. */
+/* Replaces a stream that the caller has not given. A root folder without devices has no /dev/null:
+ * an empty file of the memory can be read in its place, which is what most want. */
 static int open_null(const struct exec_spec *spec, const char *program, struct steno_error *err)
 {
         int null = open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -35,14 +35,14 @@
 #define REFUSE ANSWER(SECCOMP_RET_ERRNO | EPERM)
 #define ABSENT ANSWER(SECCOMP_RET_ERRNO | ENOSYS)
 
-/* Whoever is meant stands first: prlimit64 and sched_*. */
+/* The target process is the first argument: prlimit64 and sched_*. */
 #define ONLY_SELF(nr) WHEN(nr, 0, 4), LOAD_ARGUMENT(0), WHEN(0, 0, 1), ALLOW, REFUSE
-/* The kind (a process, a group, a user) stands first, whoever is meant is second. */
+/* The kind (a process, a group, a user) is the first argument, and the target is the second. */
 #define ONLY_SELF_OF_KIND(nr, kind)                                                                \
         WHEN(nr, 0, 6), LOAD_ARGUMENT(0), WHEN(kind, 0, 3), LOAD_ARGUMENT(1), WHEN(0, 0, 1),       \
             ALLOW, REFUSE
 
-/* Flags stand first: clone and unshare. */
+/* Flags are the first argument: clone and unshare. */
 #define WITHOUT(nr, flags) WHEN(nr, 0, 4), LOAD_ARGUMENT(0), WHEN_ANY(flags, 1, 0), ALLOW, REFUSE
 /* Its flags stand in memory, where a filter cannot look: programs then take clone() instead. */
 #define NEVER(nr) WHEN(nr, 0, 1), ABSENT

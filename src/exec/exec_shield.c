@@ -309,10 +309,11 @@ bool exec_shield_enter(const struct exec_shield_plan *plan, enum exec_way way)
                                            write_file("/proc/self/gid_map", plan->group_map));
 }
 
-/* What root keeps: its way with files, users and its own processes, as in a usual container. The
- * others could undo the mounts, reach processes and disks around them, open files by their number
- * instead of their name, read or redirect what a browser says to Steno's port (NET_RAW, NET_ADMIN),
- * lift the limits of a command (SYS_RESOURCE), or take all the time of the processors (SYS_NICE).
+/* Capabilities that root keeps: for files, users and its own processes, as in a usual container.
+ * The others could undo the mounts, reach processes and disks around them, open files by their
+ * number instead of their name, read or redirect what a browser says to Steno's port (NET_RAW,
+ * NET_ADMIN), lift the limits of a command (SYS_RESOURCE), or take all the time of the processors
+ * (SYS_NICE).
  */
 static const int kept[] = {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID, CAP_KILL,
     CAP_SETGID, CAP_SETUID, CAP_SETPCAP, CAP_NET_BIND_SERVICE, CAP_SYS_CHROOT, CAP_AUDIT_WRITE,

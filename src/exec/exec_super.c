@@ -7,9 +7,9 @@
  *      pipe of ours lives longer because of it.
  *   3. It ends only when it has no descendants left, or when they are still there 10 s after
  *      SIGKILL.
- *   4. What it needs to find and end descendants was opened before the child ran. A look at /proc
- *      that fails means that somebody may be there: the process group and the children that the
- *      kernel lists for it are signalled all the same.
+ *   4. What it needs to find and end descendants was opened before the child ran. If /proc cannot
+ *      be read, there may still be descendants: the process group and the children that the kernel
+ *      lists are signalled all the same.
  */
 #include "exec/exec_super.h"
 
@@ -131,7 +131,7 @@ static bool place_descriptors(const struct exec_launch *l, int *report)
         return true;
 }
 
-/* A limit that we were started with ourselves, and that is lower, stays: nobody may raise it. */
+/* A lower limit that Steno itself was started with is kept, because it must not be raised. */
 static bool limit(int what, rlim_t soft, rlim_t hard)
 {
         struct rlimit r;
@@ -155,8 +155,7 @@ static bool limit_resources(const struct exec_launch *l)
         return limit(RLIMIT_CORE, 0, 0);
 }
 
-/* Which errno to report: that a program exists but is not executable says more than that another
- * does not exist. */
+/* Which errno to report: "exists but is not executable" is more useful than "does not exist". */
 static int try_programs(const struct exec_launch *l)
 {
         int best = ENOENT;

@@ -198,8 +198,8 @@ static int move_media(struct arrange *a, struct message *m)
         return 0;
 }
 
-/* A reply that was nothing but an image, which stands in a user message now: providers refuse an
- * assistant who says nothing. */
+/* Was this reply only an image, which is in a user message now? Providers refuse an empty assistant
+ * message. */
 static bool is_emptied(const struct arrange *a, const struct message *m)
 {
         if (!a->w->valid || !(a->flags & FORMAT_PROVIDER) || m->role != ROLE_ASSISTANT)

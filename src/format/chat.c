@@ -18,8 +18,8 @@
  *   interrupted   error or result: it was stopped
  *   cut           error: its arguments were cut off, so it was not run
  *
- * This is the rendering under both ways to a page: folding messages as they come (model/fold.h)
- * and formatting a whole history. It looks at peers only, never at where a result stood.
+ * A page gets this rendering in two ways: by folding messages as they come (model/fold.h), and by
+ * formatting a whole history. It looks at peers only, never at where a result stood.
  */
 #include "format/format.h"
 

@@ -1,4 +1,4 @@
-/* choose.c - which format a history is in, without guessing; see format_choose in format.h. */
+/* choose.c - finds the format of a history, without guessing; see format_choose in format.h. */
 #include <stdio.h>
 #include <string.h>
 

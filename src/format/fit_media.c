@@ -1,6 +1,6 @@
 /*
- * fit_media.c - images, sounds and files (fit_work.h): what was meant is written as the provider
- * takes it, and a note stands in the place of what it does not take.
+ * fit_media.c - images, sounds and files (fit_work.h): each is written in a form that the provider
+ * accepts, or replaced by a note if there is none.
  */
 #include "format/fit_work.h"
 

@@ -11,7 +11,7 @@
 #include "model/token.h"
 #include "model/via.h"
 
-/* Thinking and signatures are worth something only where they were made. */
+/* Thinking and signatures are useful only to the endpoint that made them. */
 static bool is_secret(struct fit *f, const struct message *m, const struct part *p)
 {
         if (p->kind == PART_THINKING || p->kind == PART_REDACTED)

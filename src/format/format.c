@@ -174,8 +174,8 @@ int format_describe(const struct format *f, const struct json *j, json_ref msg, 
         return arena->failed ? error_nomem(err) : 0;
 }
 
-/* What describing a message needs is not needed to read it, and a history that is held takes as
- * little memory as it can. */
+/* Memory that was used to describe a message is freed before it is read, so that a history in
+ * memory stays small. */
 static int check_and_read(const struct format *f, const struct json *j, json_ref msg,
     struct arena *arena, struct message *out, struct steno_error *err)
 {

@@ -83,7 +83,7 @@ json_ref kinds_output(const struct json *j, json_ref msg, const struct kinds_row
 
 /* ---- reading ---- */
 
-/* Arguments are an object: what is none stands in one, under the name of its member. */
+/* Arguments must be an object: any other value is wrapped in one, under the name of its member. */
 static struct str wrapped(struct reading *r, const char *key, json_ref v)
 {
         struct str raw = reading_raw(r, v);

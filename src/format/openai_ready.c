@@ -2,10 +2,10 @@
  * openai_ready.c - may a stored openai message go to a provider as it stands? (format.h, ready)
  *
  * Most messages of most histories may, and then a view is a copy. This looks at a message without
- * parsing it: it walks the top level and the calls, and steps over strings at the speed of
- * memory. It says yes only to the plain shapes, to which fit.c would do nothing; for everything
- * else the long way through the hub is right, whatever it does. The text is known to be valid
- * JSON, so only its shape is looked at.
+ * parsing it: it walks the top level and the calls, and steps over strings at the speed of memory.
+ * It says yes only to simple shapes that fit.c would not change. Everything else takes the long way
+ * through the hub, which is always correct. The text is known to be valid JSON, so only its shape
+ * is looked at.
  */
 #include "format/openai.h"
 

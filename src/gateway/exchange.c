@@ -90,7 +90,7 @@ static void *sync_now_and_then(void *arg)
                         pthread_cond_wait(&all->wake, &all->mutex);
                         continue;
                 }
-                /* What comes until then is synced with it. */
+                /* Everything that arrives until then is synced together. */
                 int64_t then = time_monotonic_ms() + SYNC_MS;
                 while (!all->closing && wait_until(&all->wake, &all->mutex, then))
                         ;

@@ -301,8 +301,8 @@ int lineage_find(struct lineage *l, const struct lineage_who *who, const char *o
                 struct lineage_place p = {.kind = order[i].kind};
                 bool found = false;
                 rc = find_longest(l, &k, order[i].want, &p, &found, err);
-                /* A repeated request is the same as before, or also has finished items of the
-                 * failed reply, which are a tip. */
+                /* A repeated request is either the same as before, or also has finished items of
+                 * the failed reply, which are a tip. */
                 bool fits = found && (p.kind != LINEAGE_AGAIN || p.from == count);
                 if (fits && (best.kind == LINEAGE_NEW || p.from > best.from))
                         best = p;

@@ -197,9 +197,8 @@ static bool read_fate(struct str text, struct recorder_fate *f)
         return good;
 }
 
-/* The first attempt writes down what it knows about the exchange before it appends anything, and
- * later attempts use this. After a kill they could not know it themselves, and would make other
- * records. */
+/* Before the first attempt appends anything, it writes down what it knows about the exchange. Later
+ * attempts use this, because after a kill they could not know it and would make other records. */
 static int agree_on_fate(
     struct recording *k, struct exchange *x, struct recorder_fate *first, struct steno_error *err)
 {
@@ -209,7 +208,7 @@ static int agree_on_fate(
                 return 0;
         }
         if (exchange_in_memory(x))
-                return 0; /* a kill leaves nothing of it */
+                return 0; /* nothing of it is left after a kill */
         buf_init(&text, 4 * KIB);
         put_fate(&text, k->fate);
         int rc = buf_check(&text, err);

@@ -1,6 +1,6 @@
 /*
- * recording_place.c - the conversation that an exchange belongs to: found by its history, opened,
- * made or forked, and rid of an earlier attempt at the same reply (recording_core.h).
+ * recording_place.c - the conversation that an exchange belongs to: finds it by its history, opens,
+ * makes or forks it, and removes an earlier attempt at the same reply (recording_core.h).
  */
 #include <stdio.h>
 #include <stdlib.h>

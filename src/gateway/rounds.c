@@ -189,7 +189,8 @@ static int save_seam(struct rounds *r, const struct wire_answer *reply, const st
         int rc = chain_after(r, shown, after, err);
         if (rc == 0 && strcmp(after, seam.before) != 0)
                 rc = seams_add(r->seams, r->owner, str_of(after), &seam, err);
-        /* A client that names the answer names the first; the endpoint knows all by the last. */
+        /* A client names a turn by its first answer; the endpoint knows all of it by the last one.
+         * */
         if (rc == 0 && strcmp(r->wire->name, "responses") == 0 && r->first_id.n) {
                 buf_clear(&seam.messages);
                 buf_clear(&seam.lead);
@@ -201,7 +202,7 @@ static int save_seam(struct rounds *r, const struct wire_answer *reply, const st
         return rc;
 }
 
-/* The last round: what the client is still to get. */
+/* The last round: makes the rest of what the client gets. */
 static int finish(struct rounds *r, const struct wire_answer *reply, const struct owncalls *h,
     struct buf *out, struct steno_error *err)
 {

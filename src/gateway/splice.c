@@ -260,7 +260,7 @@ static void put_seam(
         add_edit(m, off, len, buf_str(&seam->messages));
 }
 
-/* A reply of the history that something may be known of. */
+/* A reply of the history for which there may be a seam. */
 struct wanted {
         struct str chain;
         size_t at; /* which message */

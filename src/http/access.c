@@ -40,7 +40,7 @@ static struct str bearer(struct request *r)
         return str_of(a);
 }
 
-/* What who has no token, or a wrong one, is to do about it. */
+/* What a client that has no token, or a wrong one, should do. */
 static const char *token_words(struct request *r)
 {
         if (r->path_token.n && !r->route)
@@ -93,8 +93,9 @@ static int check_scope(struct request *r, const char **why)
         return 401;
 }
 
-/* Has it no token of a whole project? What it sends and gets never takes the memory of the owners'.
- * Asked before the handler, which makes visitors of those who have no token. */
+/* Is this a client without a token of a whole project? Its requests and answers never use the
+ * memory that is reserved for owners. This is called before the handler, which turns clients
+ * without a token into visitors. */
 static bool is_guest(const struct request *r)
 {
         return !r->who.known || r->who.session[0];
@@ -147,7 +148,7 @@ enum MHD_Result access_check(struct request *r, const char *method, const char *
                 r->errors = ERRORS_OPENAI;
         else if (str_starts(r->path, "/api/v1/"))
                 r->errors = ERRORS_ACONTEXT;
-        /* Without a token nobody learns which routes there are. */
+        /* Clients without a token must not learn which routes exist. */
         if (!r->route && !r->who.known &&
             !(str_starts(r->path, "/") && !str_starts(r->path, "/api") &&
                 !str_starts(r->path, "/v1")))

@@ -87,8 +87,8 @@ void connections_free(struct connections *all)
         free(all);
 }
 
-/* Both in one word: read one after the other, the debt of one request could meet the deadline of
- * another, and a connection would be ended in the middle of its request. */
+/* Both are in one word. If they were read separately, the debt of one request could be combined
+ * with the deadline of another, and a connection would be ended in the middle of its request. */
 enum { OWES_VALUES = 4 };
 
 static void owe(struct connection *c, enum owes what, int64_t deadline)
@@ -334,8 +334,8 @@ static bool skip_leftover(struct leftover *l, int64_t now)
         return !more || now > l->until || l->skipped > SERVER_SKIP_MAX;
 }
 
-/* Does its client keep it waiting, and for a second at least? How long follows from how much time
- * is left: a deadline that was set just now has all of it. */
+/* Has its client kept it waiting for at least a second? That follows from the time that is left: a
+ * deadline that was just set has all of it. */
 static bool is_idle(const struct connection *c, int64_t now)
 {
         enum { GRACE_MS = 1000 };
@@ -348,8 +348,8 @@ static bool is_idle(const struct connection *c, int64_t now)
         return owed(due) == OWES_BODY && left <= SERVER_VISITOR_BODY_SECONDS * 1000 - GRACE_MS;
 }
 
-/* Whoever connects now would wait behind those that only keep a connection, for as long as these
- * like. Under the mutex. */
+/* Closes idle connections when nearly all are in use: otherwise a new client would wait behind them
+ * without a limit. Under the mutex. */
 static void make_room(struct connections *all, int64_t now)
 {
         unsigned enough = all->most / 4 * 3, count = all->count;
@@ -377,8 +377,9 @@ void connections_reap(struct connections *all)
                 bool late = owes != OWES_NOTHING && now > deadline_of(due);
                 if (owes == OWES_REST && (late || now > atomic_load(&c->pause)))
                         tell(c);
-                /* The library notices, and gives the connection back. One that has left may have
-                 * sent all, and wait for an answer that is being written by now. */
+                /* The library notices this and releases the connection. A client that seems to have
+                 * left may have sent everything, and may be waiting for an answer that is being
+                 * written now. */
                 if (late && owes != OWES_REST)
                         shutdown(c->fd, SHUT_RDWR);
                 else if (late || (owes >= OWES_BODY && has_left(c)))

@@ -58,8 +58,8 @@ static void add_failure(struct digest_entry *e, struct digest_failure f, struct 
         e->failed = true;
 }
 
-/* Joins the two neighbours that are shortest together; what failed stays, while anything else can
- * be joined. */
+/* Joins the two neighbours whose sum is shortest. Failed pieces are joined only if nothing else can
+ * be. */
 static void tape_join(struct digest *d)
 {
         size_t best = 0;
@@ -94,7 +94,7 @@ void digest_tape_add(struct digest *d, char kind, uint64_t ms)
         d->tape[d->tape_count++] = (struct digest_piece){kind, ms};
 }
 
-/* Time that was worked, of which what overlaps counts once. */
+/* Adds working time; overlapping times count once. */
 static void take_work(struct digest_entry *e, int64_t from, int64_t to, char kind)
 {
         struct digest *d = &e->d;
@@ -115,8 +115,8 @@ static void take_time(struct digest_entry *e, int64_t at)
         e->d.last_at = at;
 }
 
-/* A tool has noted how long it took; where that is longer than its record says, the record was
- * written by somebody else later, or at once. */
+/* A tool has noted how long it took. If that is longer than the times of the records say, another
+ * program wrote the records together or later. */
 static void take_tool_time(struct digest_entry *e, const struct walk_result *r)
 {
         int64_t from = e->before_at ? e->before_at : r->at, to = r->at;

@@ -1,10 +1,10 @@
 /*
  * follow.c - see follow.h.
  *
- * One thread a followed run. It reads the journal from the place of the reader that is furthest
- * behind and has room, and hands each event to every reader that has not had it. A reader without
- * room waits for the next round and holds up nobody; one that takes nothing for too long is cut
- * off.
+ * Each followed run has one thread. It reads the journal from the place of the reader that is
+ * furthest behind and has room, and hands each event to every reader that has not had it. A reader
+ * without room waits for the next round, and others do not wait for it. A reader that takes nothing
+ * for too long is cut off.
  */
 #include "http/follow.h"
 

@@ -163,7 +163,8 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **re
         if (r->status)
                 access_log_request(r);
         *req_cls = NULL;
-        /* Nobody may cut off the connection's next request for it. */
+        /* From here on, the connection's next request must not be cut off because of this answer.
+         * */
         unread_let_go(r->server->unread, &r->held);
         /* To give back a hundred megabytes takes the kernel milliseconds, in which this thread
          * would serve nobody. */
@@ -179,7 +180,8 @@ bool http_is_chunked(const struct request *r)
 
 /* ---- the callback ---- */
 
-/* A handler that answers later does not work meanwhile, and is not to be held up by those that do.
+/* A handler that answers later does not occupy a thread meanwhile, and must not wait behind
+ * handlers that do.
  */
 static struct workers *lane(struct server *s, const struct request *r)
 {

@@ -62,8 +62,8 @@ static enum MHD_Result count_header(
         else if (strcasecmp(key, "Authorization") == 0)
                 c->authorizations++;
         c->bad = c->bad || is_folded(key, value);
-        /* A value is a C string here: what follows a NUL in it is not seen by us but by others.
-         * Lines end with CR LF, so the next name stands two bytes behind the value. */
+        /* A value is a C string here: we do not see what follows a NUL in it, but other programs
+         * do. Lines end with CR LF, so the next name stands two bytes behind the value. */
         c->bad = c->bad || (c->end && key - c->end != LINE_END);
         c->end = value ? value + strlen(value) : NULL;
         /* A name with white space in it, or a value with control characters, is refused: only
@@ -105,7 +105,7 @@ static bool is_gap(const char *end, const char *next)
         return true;
 }
 
-/* Its words are C strings here: what follows a NUL in one is not seen by us but by others. */
+/* Its words are C strings here: we do not see what follows a NUL in one, but other programs do. */
 int http_check_line(
     const struct request *r, const char *method, const char *version, const char **why)
 {
@@ -160,8 +160,8 @@ static enum MHD_Result count_field(
 
 /*
  * The library has one piece of memory for all that it knows of a request and for the head of the
- * answer. Where that has no room the connection is closed without a word, perhaps after the request
- * was carried out, so it is looked at before.
+ * answer. If that is full, the library closes the connection without an answer, perhaps after the
+ * request was carried out. So the room is checked before.
  */
 bool http_check_room(struct request *r)
 {

@@ -1,10 +1,10 @@
 /*
  * identities.c - see identities.h
  *
- *   I1  A check waits for nothing but the exchange of a pointer: no file is read and no other
- *       process is waited for while `lock` is held for writing.
- *   I2  Who changes the tokens waits SERVER_LOCK_MS at most for another process, and so does
- *       everybody behind it together.
+ *   I1  A check waits at most for the exchange of a pointer: while `lock` is held for writing, no
+ *       file is read and no other process is waited for.
+ *   I2  A change of the tokens waits at most SERVER_LOCK_MS for another process, and all changes
+ *       that wait behind it do not wait longer.
  */
 #include "http/identities.h"
 
@@ -454,7 +454,7 @@ int identities_own(struct identities *ids, char token[TOKEN_TEXT], struct steno_
             ids->store, OWN_NAME, 4 * KIB, SERVER_LOCK_MS, replace_text, &whole, err);
 }
 
-/* Whoever comes first makes it: all servers of a store sign with the same. */
+/* The first server makes the key; all servers of a store sign with the same one. */
 static int keep_key(
     void *ctx, const char *old, size_t n, char **text, size_t *text_n, struct steno_error *err)
 {

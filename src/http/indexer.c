@@ -63,7 +63,8 @@ static void read_digest(struct indexer *x, const struct json *j, json_ref item)
         free(id);
 }
 
-/* One page of the list. Errors are no matter: whoever asks reads it then, and is told. */
+/* Reads one page of the list. Errors are ignored on purpose: the next request reads the page again
+ * and reports them. */
 static void read_digests(struct indexer *x)
 {
         struct steno_list_options opt = {
@@ -95,7 +96,7 @@ static void *run(void *arg)
                      !x->read && time_monotonic_ms() < end;)
                         read_digests(x);
                 left = 0;
-                /* Errors here are ignored on purpose: whoever searches is told of them. */
+                /* Errors here are ignored on purpose: the next search reports them. */
                 if (steno_search_index(x->store, PIECE_MS, &left, NULL))
                         left = 0;
         }

@@ -121,7 +121,7 @@ static void put_header(void *ctx, const char *name, const char *value)
                                 sink->data = true;
 }
 
-/* A page of the endpoint's would stand on our own origin, beside the page that knows the token: a
+/* A page from the endpoint would have our own origin, like the page that knows the token, so a
  * browser must not run it. */
 static void put_headers(struct passing *p, struct MHD_Response *response)
 {

@@ -157,7 +157,8 @@ static char *describe_asked(const struct live *l, const struct steno_permission_
         return json;
 }
 
-/* Is anybody connected who may answer, here or at another server? Lets go of the mutex. */
+/* Is a client connected that may answer, here or at another server? Releases the mutex meanwhile.
+ * */
 static bool is_watched(struct live *l)
 {
         struct runner *chat = l->chat;
@@ -169,7 +170,8 @@ static bool is_watched(struct live *l)
         return watched;
 }
 
-/* Waits for an answer while anybody is connected, and a while longer: a reload takes a moment. */
+/* Waits for an answer while such a client is connected, and a little longer, because a reload of a
+ * page takes a moment. */
 static int ask(void *ctx, const struct steno_permission_request *q, char reason[240])
 {
         struct live *l = ctx;

@@ -147,8 +147,8 @@ static void raise_descriptor_limit(void)
         }
 }
 
-/* An answer of a few hundred kilobytes would otherwise be given back to the system when it has been
- * sent, and the next one would take its pages one fault at a time. */
+/* Otherwise the memory of an answer of a few hundred kilobytes would go back to the system after it
+ * was sent, and each page of the next one would cost a page fault. */
 static void keep_memory(void)
 {
 #ifdef __GLIBC__
@@ -282,8 +282,8 @@ static int prepare(struct server *s, const struct server_options *opt, struct st
         return 0;
 }
 
-/* Runs that died, with an earlier server or with another one that shares the store, are completed
- * before anybody asks. Whoever opens one of their conversations meanwhile does it first. */
+/* Completes runs that died with an earlier server, or with another one that shares the store. If a
+ * client opens such a conversation before, its run is completed then. */
 static void *recover(void *arg)
 {
         struct server *s = arg;

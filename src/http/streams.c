@@ -16,7 +16,7 @@
 #include "http/watchers.h"
 
 #define LOOK_MS 1000 /* between two looks at an idle reader */
-#define CROWD 64     /* so many readers at once are worth giving memory back for */
+#define CROWD 64     /* with so many readers, giving memory back is worth its time */
 
 /* A piece that is larger than a queue. Those who wait for the same one share it. */
 struct blob {
@@ -129,7 +129,7 @@ void stream_unref(struct stream *s)
         free(s);
 }
 
-/* Lets the daemon ask again. Under the stream's mutex. */
+/* Makes the daemon ask for data again. Under the stream's mutex. */
 static void wake(struct stream *s)
 {
         if (!s->suspended || s->gone)

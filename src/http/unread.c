@@ -133,8 +133,8 @@ static bool fits(uint64_t held, uint64_t size, uint64_t most)
         return held == 0 || held + size <= most;
 }
 
-/* Chooses who makes room for the newcomer, until it fits. Those that are chosen are no longer
- * counted. */
+/* Chooses answers that are cut off to make room for the new one, until it fits. The chosen ones are
+ * no longer counted. */
 static bool choose(struct pool *p, const struct unread_answer *newcomer)
 {
         int64_t now = time_monotonic_ms();
@@ -160,7 +160,7 @@ static void take_out(struct pool *p, struct unread_answer *a)
         a->bytes = 0;
 }
 
-/* Ends those that were chosen, or counts them again. The library notices, and lets go of them. */
+/* Ends the chosen answers, or counts them again. The library notices this and releases them. */
 static void settle(struct pool *p, bool cut)
 {
         for (struct unread_answer *a = p->first, *next; a; a = next) {

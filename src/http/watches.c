@@ -1,9 +1,9 @@
 /*
  * watches.c - see watches.h.
  *
- * One thread a watch, because there is one watch a browser. In each round it looks at every topic
- * and sends what is new; while nothing is, it rests, and longer the longer nothing comes. A reader
- * without room is left alone until it has some.
+ * Each watch has one thread, because a browser has one watch. In each round the thread looks at
+ * every topic and sends what is new. If nothing is new it pauses, and the pauses grow. A reader
+ * without room gets nothing until it has room again.
  */
 #include "http/watches.h"
 

@@ -19,7 +19,7 @@
 struct idler {
         struct wait_bell bell;
         struct idler *next;
-        bool called; /* it was taken off the list, and the bell rings or will */
+        bool called; /* it was taken off the list, and its bell rings now or soon */
 };
 
 struct workers {
@@ -113,7 +113,7 @@ static bool wait_for_call(struct workers *w)
         bool rang = wait_hear(&me.bell, time_monotonic_ms() + IDLE_MS);
         pthread_mutex_lock(&w->mutex);
         if (me.called) {
-                /* Whoever called has this memory until the bell has rung. */
+                /* The caller uses this memory until the bell has rung. */
                 while (!rang)
                         rang = wait_hear(&me.bell, time_monotonic_ms() + IDLE_MS);
                 w->waking--;

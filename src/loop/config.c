@@ -419,7 +419,7 @@ static int add_file(struct config *c, const char *path, struct str text, const c
 
 /* ---- a file that is not trusted ---- */
 
-/* Only keys that we know are named: the others are a stranger's text. */
+/* Only known keys are named, because others are untrusted text. */
 static void name_keys(const struct json *j, struct buf *names)
 {
         const char *known[KEYS_MAX] = {0};
@@ -436,7 +436,7 @@ static void name_keys(const struct json *j, struct buf *names)
                 buf_printf(names, "%sunknown keys", names->n ? " and " : "");
 }
 
-/* What to do about a file that does not count. */
+/* What the user should do about a file that is ignored. */
 static const char *trust_advice(const char *path)
 {
         return trust_is_link(path)
@@ -481,7 +481,8 @@ static int add_project(
         /* Read once: what is hashed is what is parsed. */
         int rc = config_slurp(path, &text, &n, &ignored);
         if (rc && rc != STENO_ENOTFOUND && rc != STENO_ENOMEM) {
-                /* Nobody can have trusted it as it is now, so it counts no more than another. */
+                /* In its present state it cannot have been trusted, so it is ignored like any
+                 * untrusted file. */
                 rc = asprintf(&c->warnings, "%s; it is ignored", ignored.msg) < 0 ? error_nomem(err)
                                                                                   : STENO_ENOTFOUND;
         } else if (rc == STENO_ENOMEM) {

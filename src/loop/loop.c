@@ -393,7 +393,7 @@ int steno_chat_loop(const struct steno_loop_options *opt, char **result, struct 
         bool ran = c.run;
         loop_mail_end(&c);
         steno_run_close(c.run);
-        /* What was said stands, sealed or not: the next seal covers it as well. */
+        /* The history is stored even if sealing fails; the next seal covers it as well. */
         if (ran && (c.opt.flags & STENO_LOOP_SEAL))
                 steno_seal(c.opt.store, steno_conv_project(c.opt.conv), steno_conv_id(c.opt.conv),
                     NULL, NULL, NULL, NULL);

@@ -1,9 +1,9 @@
 /*
  * loop_calls.c - the tool calls of one reply: permission, dispatch, the tool's work, the outcome.
  *
- * The order for each call is the promise of the loop: the dispatch is on the disk before the tool
- * starts, the outcome with the whole message before anyone is told, and messages reach the log in
- * the order of the calls, whichever tool was faster.
+ * The loop guarantees this order for each call: the dispatch is on the disk before the tool starts,
+ * and the outcome with the whole message is on the disk before any event about it. Messages are
+ * appended to the log in the order of the calls, whichever tool was faster.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -436,7 +436,7 @@ static void put_end(const struct work *w, struct slot *s, bool left_behind, stru
                     job->err.msg[0] ? job->err.msg : steno_code_name(rc));
 }
 
-/* The tool is done, or given up: its message, stored as the call's outcome. */
+/* The tool has ended or was given up: stores its message as the call's outcome. */
 static int settle(struct work *w, struct slot *s, bool left_behind, struct steno_error *err)
 {
         struct buf end, fields;
@@ -592,7 +592,8 @@ static int begin_call(struct work *w, struct slot *s, bool *alone, struct steno_
         return rc ? rc : publish(w, err);
 }
 
-/* After a failure of the store: tools that still run are told to stop and let go. */
+/* After a failure of the store: tells running tools to stop, waits a moment, and leaves the others
+ * behind. */
 static void abandon(struct work *w)
 {
         if (w->running)

@@ -3,10 +3,10 @@
  *
  * Decided from what a model would be shown, never from the last line of the log: what was deleted,
  * replaced or is off the context does not count, and a call without a result has one in the view.
- * So a history that ends in anything but the assistant's words goes on. Words that end it are
- * complete unless their message says otherwise: an error, or a finish reason of a reply that was
- * cut off, in the words of any format. Replies of earlier versions have no finish reason; their
- * run's end tells.
+ * So a history that does not end with the assistant's text can be continued. Text at its end is
+ * complete unless its message says otherwise: by an error, or by a finish reason of a reply that
+ * was cut off, in any format. Replies of earlier versions have no finish reason; for them the end
+ * of their run counts.
  */
 #include <stdlib.h>
 
@@ -169,7 +169,7 @@ static bool run_was_cut_off(struct loop *c, const struct json *message, json_ref
         return cut;
 }
 
-/* What the message says of itself, as it is stored, or as what took its place says. */
+/* Does the stored message, or the one that replaces it, say that it is complete? */
 static int says_complete(struct loop *c, const char *id, bool *complete, struct steno_error *err)
 {
         uint64_t seq = 0;

@@ -1,8 +1,8 @@
 /*
- * loop_mail.c - what others ask of the run through the store: to stop, or an answer to a question.
+ * loop_mail.c - messages to the run through the store: a stop, or an answer to a question.
  *
- * A question is put to whoever the program can ask (a terminal, those who watch at a server). The
- * flag that ends their waiting is set when an answer comes from elsewhere, and that answer counts.
+ * The program asks a question where it can: on a terminal, or through the clients of a server. If
+ * an answer comes through the store, a flag ends that waiting, and this answer counts.
  */
 #include "base/error.h"
 #include "loop/loop.h"

@@ -147,8 +147,8 @@ static void tell_assistant(struct loop *c, struct buf *json)
                 c->opt.on_assistant_message(c->opt.ctx, z, json->n);
 }
 
-/* The reply as it came, but for members that are Steno's to say: an endpoint may not pass a reply
- * off as another run's, and readers disagree about keys that come twice. */
+/* The reply as it came, without members that only Steno may set. Otherwise an endpoint could claim
+ * that a reply belongs to another run, and readers disagree about duplicate keys. */
 static int put_reply(struct buf *out, const struct reply *reply, struct steno_error *err)
 {
         const char *own[MEMBER_COUNT + 1];
@@ -441,7 +441,8 @@ static int tell_result(struct loop *c, const struct reply_call *call, const stru
 int loop_store_result(struct loop *c, const struct reply_call *call, const struct tool *tool,
     struct str message, struct steno_error *err)
 {
-        /* The output was judged when it was written; a note that was added to it changes nothing.
+        /* Whether the output becomes a file was decided when it was written; a note that was added
+         * does not change this.
          */
         int rc = append(c, message, NULL, STENO_DECIDED, c->caller, err);
         if (rc)

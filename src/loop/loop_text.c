@@ -7,15 +7,15 @@
  *   {"function_call_record":{"name":...,"arguments":...}}
  *   {"function_call":{"name":...,"arguments":...}}
  *
- * They are stored as what they are, calls of an OpenAI message, so that every view of the history
- * is valid and everything that holds for calls holds for these. The request gets the history in the
- * format `legacy`, in which calls and results stand in the assistant's text again.
+ * They are stored as calls of an OpenAI message. So every view of the history is valid, and they
+ * are handled like all other calls. The request gets the history in the format `legacy`, in which
+ * calls and results stand in the assistant's text again.
  *
- * A record that has a response is one that the model was shown before and says again: it is text.
- * So is what stands in a code block, in a span of code or in <think>, because a model that explains
- * or considers a call does not make it, and a tag that is not closed. Between tags that are, what
- * cannot be read as a call is taken for one all the same, with its text as the arguments: it is
- * refused like any call with bad arguments, and the model learns why nothing happened.
+ * A record with a response is one that the model has seen before and repeats, so it is text. So is
+ * what stands in a code block, in a span of code or in <think>, because a model that explains or
+ * considers a call does not make it, and a tag that is not closed. If the text between closed tags
+ * cannot be read as a call, it becomes a call with this text as its arguments. It is refused like
+ * any call with bad arguments, so that the model learns why nothing happened.
  */
 #include "loop/loop.h"
 

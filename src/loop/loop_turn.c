@@ -26,7 +26,8 @@ static int into_buf(void *ctx, const void *p, size_t n)
 /* The stored history in the format that the provider asks for. */
 static int put_history(struct loop *c, struct buf *out, struct steno_error *err)
 {
-        /* Before the view: what comes in between may be in it, but nothing before this is not. */
+        /* Read before the view: the view may have later records as well, but it has all records up
+         * to this seq. */
         int found = steno_conv_last_seq(c->opt.conv, &c->asked_at, err);
         if (found)
                 return found;
@@ -109,8 +110,8 @@ static int note_request(struct loop *c, struct steno_error *err)
         return rc;
 }
 
-/* What the provider counted for this reply. It is for figures: that it cannot be kept ends nothing
- * here, because the events before and behind it go the same way. */
+/* What the provider counted for this reply. It is only for statistics. A failure to store it is
+ * ignored here, because the events before and behind it report the same failure. */
 static void note_usage(struct loop *c, const struct reply *reply)
 {
         struct buf data;
@@ -248,7 +249,7 @@ static void keep_whole(struct loop *c, struct reply *reply)
         steno_output_free(o);
 }
 
-/* Turns what ended a model call into history. Negative only when that could not be stored. */
+/* Stores how a model call ended. Negative only if that could not be stored. */
 static int settle(struct loop *c, int rc, struct reply *reply, struct steno_error *err)
 {
         struct reply_fault fault = {0};

@@ -281,7 +281,7 @@ bool permission_rules_open(const struct permission_rules *rules)
         return false;
 }
 
-/* What a prefix leaves open would be the visitor's to fill in. */
+/* A visitor could freely choose whatever follows a prefix. */
 static bool is_whole(const struct permission_rule *r, const struct call *c)
 {
         size_t n = 0;
@@ -291,7 +291,7 @@ static bool is_whole(const struct permission_rule *r, const struct call *c)
         return c->args.shell || (c->args.argv && !c->args.argv[n]);
 }
 
-/* Rules that allow the owner's calls say nothing about visitors and are passed over. */
+/* Rules that allow calls only for the owner are skipped. */
 static bool judge_visitor(const struct permission_rules *rules, const struct call *c)
 {
         for (size_t i = 0; i < rules->count; i++) {

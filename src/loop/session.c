@@ -48,7 +48,8 @@ static int read_config(
         return rc;
 }
 
-/* Says once, before the first command, what the machine gives no means to hold off. */
+/* Warns once, before the first command, about everything from which this machine cannot keep
+ * commands away. */
 static void warn_of_gaps(struct session *s)
 {
         static const struct {
@@ -213,8 +214,8 @@ static void *start_servers(void *arg)
         return NULL;
 }
 
-/* A server that keeps silent for its whole time must not keep anybody but the turns waiting, which
- * need to know all tools. */
+/* If a server does not answer within its whole time limit, only turns may wait for it, because they
+ * must know all tools. */
 static int start_meanwhile(struct session *s, struct steno_error *err)
 {
         sigset_t all, before;

@@ -64,8 +64,8 @@ bool trust_is_link(const char *path)
         return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
 }
 
-/* The folder's real path with the file's own name behind it. With realpath() of the whole a link
- * would have the trust of the file that it leads to. */
+/* The folder's real path with the file's own name behind it. With realpath() of the whole path, a
+ * link would be trusted like the file that it points to. */
 static char *resolve(const char *path, struct steno_error *err)
 {
         const char *slash = strrchr(path, '/');
@@ -198,7 +198,8 @@ int trust_record(const char *home, const char *path, char **out, struct steno_er
                 return err && err->sys == ENOENT
                            ? error_set(err, STENO_ENOTFOUND, "%.160s: no such file", path)
                            : STENO_EIO;
-        /* The list is JSON: it would have another path in it, and the trust would not hold. */
+        /* The list is JSON: a path that is not UTF-8 would be changed in it, and then the file
+         * would not be trusted. */
         int rc = text_is_utf8(real, strlen(real))
                      ? config_slurp(real, &text, &n, err)
                      : error_set(err, STENO_EINVAL, "%.160s: its path is not UTF-8", real);

@@ -2,9 +2,8 @@
  * mcpd_read.c - conversation_read, conversation_search and conversation_list.
  *
  * Messages come from views of a step each: one message, or a message with calls and their results,
- * which views never split. So a page ends where its bytes are used up, and what superseded or
- * deleted a message counts. Long texts are shortened; the whole message is read with seq and
- * offset.
+ * which views never split. So a page ends when its bytes are used up, and amendments are applied.
+ * Long texts are shortened; the whole message is read with seq and offset.
  */
 #include "mcpd/mcpd_call.h"
 

@@ -22,7 +22,7 @@
 #define THREADS 4
 #define WAITING_MAX 256 /* requests that wait for a thread; then the client is told to wait */
 #define READ_BLOCK (64 * KIB)
-#define WRITE_BLOCK 4096 /* a pipe that says it has room takes that much without waiting */
+#define WRITE_BLOCK 4096 /* a pipe that is ready for writing takes this much without waiting */
 #define LOOK_MS 200      /* between two looks at `stopped` */
 
 struct task {
@@ -201,7 +201,7 @@ static void cancel_all(struct stdio *s)
         pthread_mutex_unlock(&s->mutex);
 }
 
-/* Queues a request. What it says instead where it cannot be queued: NULL is success. */
+/* Queues a request. Returns NULL, or the error for the client if it cannot be queued. */
 static const char *queue(struct stdio *s, struct task *t, int *code)
 {
         const char *why = NULL;

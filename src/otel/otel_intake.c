@@ -2,9 +2,8 @@
  * otel_intake.c - spans of others as conversations (otel.h).
  *
  * A span of a model call has the whole history that the model was asked with, and its answer. The
- * next span has it again, and more. So the id of a message follows from all messages up to it: what
- * is stored already is known, whichever span brings it, and a history that went another way shares
- * only its beginning.
+ * next span has it again, and more. So the id of a message is made from all messages up to it. Then
+ * stored messages are recognised in any span, and two histories share only their common beginning.
  */
 #include "otel/otel.h"
 

@@ -131,7 +131,7 @@ static int read_config(struct otel *x, const struct otel_options *opt, struct st
 
 /* ---- the folder ---- */
 
-/* The file appears with all that it says: a server that is killed here leaves no half of one. */
+/* The file appears with its whole content: a server that is killed here leaves no half of it. */
 static bool write_note(struct otel *x, const char *name, struct str text)
 {
         const struct fs *fs = fs_real();
@@ -300,7 +300,8 @@ static enum outcome post(struct otel *x, struct str body)
                 return NOT_NOW;
         if (t.status >= 200 && t.status < 300)
                 return SENT;
-        /* What it says about this request will not change; who asks and where may be mended. */
+        /* These answers are about the request itself and will not change. Others may change when
+         * somebody corrects the address or the credentials. */
         bool final = t.status == 400 || t.status == 413 || t.status == 415 || t.status == 422;
         return final ? SENT : NOT_NOW;
 }

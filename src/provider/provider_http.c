@@ -111,7 +111,7 @@ static void keep_whole(struct attempt *a, const char *p, size_t n)
                 a->lost = fs_write_all(fs_real(), a->whole, p, n) != 0;
 }
 
-/* The reply is a fault that says so, and the answer is in a file. */
+/* Makes the reply an error that says so; the answer is in a file. */
 static void give_whole(struct attempt *a, struct reply *out)
 {
         reply_clear(out);
@@ -267,8 +267,8 @@ static int backoff_ms(unsigned attempt)
         return ms - (int)(r % (uint32_t)(ms / 4)); /* so that many clients do not come at once */
 }
 
-/* An error that came inside of an answer with status 200, and would have had one of the statuses
- * that are tried again. */
+/* Is this an error inside an answer with status 200, for which another status would have been tried
+ * again? */
 static bool told_in_stream(const struct transfer *t, const struct reply_fault *fault)
 {
         return t->status / 100 == 2 && !t->timed_out &&

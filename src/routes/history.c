@@ -213,7 +213,8 @@ static int visit(void *ctx, const struct steno_record *r)
         struct history_entry *e = w->h->amended ? find(w->h, steno_record_id(r)) : NULL;
         if (e && e->deleted)
                 return 0;
-        /* What took the place of a message stands there also when its own bytes are purged. */
+        /* A message that replaces another one is shown in its place, even if the bytes of the
+         * original were purged. */
         bool place = e && e->by && strcmp(steno_record_kind(r), "tombstone") == 0;
         if (!place && strcmp(steno_record_kind(r), "message") != 0)
                 return 0;

@@ -192,7 +192,7 @@ static bool has_nul(const struct form *f, const char *name)
         return p && p->body.n && memchr(p->body.p, 0, p->body.n);
 }
 
-/* Metadata must not use the name under which we say what we know. */
+/* Metadata must not use the name that Steno uses for its own data. */
 static bool check_meta(struct request *r, const char *meta)
 {
         struct json j;
@@ -415,7 +415,7 @@ static void reply_bytes(struct request *r, const char *path)
                 request_failed(r, rc, &err);
                 return;
         }
-        /* Whatever the file says it is: a browser must not run it as a page of this server. */
+        /* Whatever type the file has, a browser must not run it as a page of this server. */
         buf_clear(&r->reply);
         buf_put(&r->reply, bytes, n);
         steno_free(bytes);

@@ -82,7 +82,7 @@ static int stop_at_first(void *ctx, const struct history_item *item)
         return 1;
 }
 
-/* Is there anything further on in this direction? */
+/* Are there more messages in this direction? */
 static int more_behind(struct reading *d, struct history *h, uint64_t first, uint64_t last,
     bool *more, struct steno_error *err)
 {

@@ -3,8 +3,9 @@
  *
  * The body is a RunAgentInput. The thread is the conversation, and the client's run id is the
  * run's, so a request that is sent again watches the run that it had started. Of the list of
- * messages only what is not stored yet counts; a user's message at its end begins the turn. The
- * tools of a run are Steno's: those that the client offers, its state and its context are not used.
+ * messages, only those that are not stored yet are used; a user's message at its end begins the
+ * turn. The tools of a run are Steno's: those that the client offers, its state and its context are
+ * not used.
  */
 #include "routes/handlers.h"
 

@@ -2,9 +2,9 @@
  * agui_stream.c - the events of a run as AG-UI 1.0 has them.
  *
  * A reply is a text message, its thinking a reasoning message before it, its calls hang at the
- * message. What was begun is ended before the next thing begins. RUN_FINISHED or RUN_ERROR is the
- * last event, never both. What the protocol has no event for (progress, the question for
- * permission, a reply that was dropped) is a CUSTOM event with Steno's name and data.
+ * message. Each message is ended before the next one begins. RUN_FINISHED or RUN_ERROR is the last
+ * event, never both. What the protocol has no event for (progress, the question for permission, a
+ * reply that was dropped) is a CUSTOM event with Steno's name and data.
  */
 #include "routes/agui/agui.h"
 
@@ -159,7 +159,8 @@ static void put_custom(struct translation *t, const struct projected *e)
         close_event(t);
 }
 
-/* Told when the run is over: a client that has read it may start the next one. */
+/* An error is sent only when the run is over, because a client that has read it may start the next
+ * run. */
 static void note_error(struct translation *t, const struct json *j)
 {
         close_message(t);

@@ -5,11 +5,11 @@
  * run's journal before anybody sees them (`response_event`, steno_events.h), so that they can be
  * read again, from any point, by any number of readers, also after a kill. The model, behind an
  * upstream of the gateway that speaks the same API, gets the view of the conversation and the
- * input; both, input and output, become part of the conversation in one append when the response
- * is complete, before its last event is told. Instructions are never stored.
+ * input; input and output are appended to the conversation together when the response is complete,
+ * before its last event is sent. Instructions are never stored.
  *
- * A response without a conversation has one of its own, which previous_response_id goes on in; from
- * an earlier response it goes on in a fork.
+ * A response without a conversation gets one of its own. A request with previous_response_id
+ * continues in it, or in a fork if that response is not the last one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ static int finish_chat(struct answer *a, const struct asking *what, struct steno
 
 enum { OVER = 1 };
 
-/* What an upstream does with its stream behind the last event concerns nobody. */
+/* Anything that an upstream sends behind the last event is ignored. */
 static int on_event(void *ctx, struct str name, struct str data)
 {
         const struct answer *a = ctx;
@@ -140,7 +140,7 @@ void answers_wait(struct request *r, const char *id)
         json_release(&j);
 }
 
-/* Who asks what: project and body. */
+/* The key of a request: its project and body. */
 static bool key_of(const struct answer *a, char key[SHA256_HEX])
 {
         struct buf b;
@@ -152,7 +152,8 @@ static bool key_of(const struct answer *a, char key[SHA256_HEX])
         return good;
 }
 
-/* A client that did not get its answer asks again, and says so: it joins the first response. */
+/* A client that got no answer sends the request again, marked as a retry. Then it gets the first
+ * response. */
 static bool join_earlier(struct answer *a)
 {
         char key[SHA256_HEX], id[GATEWAY_ASKED];

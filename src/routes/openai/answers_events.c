@@ -226,8 +226,8 @@ static void on_mail(void *ctx, const char *approval, bool allow)
                 steno_stop_request(a->stop);
 }
 
-/* A response is over for its client with its last event, and for the store a moment later, when its
- * run has ended. True: the conversation waited for such a one. */
+/* For its client, a response is over with its last event. For the store, it is over a moment later,
+ * when its run has ended. True: such a response kept the conversation busy. */
 static bool wait_for_the_last(struct answer *a)
 {
         struct answer_facts f;

@@ -1,5 +1,5 @@
 /*
- * answers_request.c - what the model is asked: the conversation that a response goes on in, its
+ * answers_request.c - what the model is asked: the conversation in which a response continues, its
  * history and the input (answers_core.h).
  */
 #include <stdio.h>
@@ -135,8 +135,8 @@ static bool is_answered(const struct json *view, json_ref item, const struct jso
         return false;
 }
 
-/* The view of the conversation, and the input. A call that nobody has answered has a result in a
- * view, which gives way to the input's. */
+/* The view of the conversation, and the input. In a view, an unanswered call has a made result; the
+ * result of the input replaces it. */
 static int put_history(struct answer *a, struct buf *out, struct steno_error *err)
 {
         struct steno_view_options opt = {

@@ -208,7 +208,7 @@ static void put_result(
 
 /* ---- answering again ---- */
 
-/* What the journal of a run tells of its end. */
+/* What the journal of a run says about its end. */
 struct ending {
         uint64_t seen; /* the last event that was read */
         char *final;   /* the data of these events, or NULL */
@@ -282,7 +282,7 @@ static void copy_members(struct jsonw *w, const char *text, const char *const *n
         json_release(&j);
 }
 
-/* What the loop had said of a run that has ended. */
+/* The answer of a run that has already ended, from its journal. */
 static int put_ending(struct request *r, const struct turn *t, const struct ending *e,
     struct buf *out, struct steno_error *err)
 {
@@ -351,8 +351,9 @@ static void take_again(struct request *r, struct turn *t)
 }
 
 /*
- * Was the conversation refused because this very turn runs in it? Two requests with one key can
- * arrive at the same moment; a claim comes shortly before the journal by which it is found.
+ * Was the conversation refused because this very turn is running in it? Two requests with one key
+ * can arrive at the same moment, and a run makes its claim shortly before the journal by which it
+ * is found.
  */
 static bool lost_to_itself(struct request *r, struct turn *t, const struct steno_error *err)
 {
@@ -450,8 +451,8 @@ static bool admit_visitor(struct request *r, struct turn *t)
         return t->new_token && t->chat.conversation;
 }
 
-/* A conversation is named by its visitor alone: without its token there would silently be a new
- * one, in which nothing is known of what was said. */
+/* Only its visitor may name a conversation. Without this check, a visitor without the token would
+ * silently get a new conversation that knows nothing of the earlier one. */
 static bool may_go_on(struct request *r, const struct json *j, bool visitor)
 {
         bool named = request_member(r, j, 0, "sessionId") != NULL;
@@ -475,7 +476,8 @@ static void take_visitors_turn(struct request *r)
         struct turn t = {.chat.public_only = true};
         struct json j;
         bool visitor = r->who.known && r->who.session[0];
-        /* Who has a token from a time when it was open may read what was said, and say no more. */
+        /* A visitor with a token from the time when the chatbot was open can read the conversation,
+         * but cannot add to it. */
         if (!is_open(r, visitor)) {
                 request_error(r, 404, "not_found", "the public chatbot is not open");
                 return;
@@ -497,8 +499,8 @@ static void take_visitors_turn(struct request *r)
         json_release(&j);
 }
 
-/* Visitors who ask again for the answer of a turn that goes on wait on threads that the owner's
- * turns need. */
+/* A visitor who asks again for the answer of a running turn waits on a thread that the owner's
+ * turns need, so this is limited. */
 void own_chatbot_public(struct request *r)
 {
         atomic_uint *asking = &r->server->visitors_asking;

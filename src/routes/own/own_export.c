@@ -2,8 +2,8 @@
  * own_export.c - bundles over HTTP, and transcripts of other tools on their way in:
  * GET /api/chat-sessions/:id/export, POST /api/import.
  *
- * An export is written to a temporary file first: what is wrong with a conversation is then an
- * error, and not a download that breaks off.
+ * An export is written to a temporary file first. So a damaged conversation gives an error, and not
+ * an incomplete download.
  */
 #include "routes/handlers.h"
 
@@ -138,7 +138,7 @@ static bool is_bundle(struct request *r)
         return is;
 }
 
-/* What another tool wrote down; `name` stands for the file that it was. */
+/* Imports a transcript of another tool; `name` is the name of its file. */
 static void import_transcript(struct request *r)
 {
         struct steno_importer_options opt = {.size = sizeof opt, .project = r->who.project};

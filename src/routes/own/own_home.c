@@ -3,8 +3,8 @@
  * used, by day, tool and model.
  *
  * The conversations of the last days are summed up, the newest first and for a bounded time. Their
- * digests are kept (http/digests.h), so that the next request goes on where this one ended; `left`
- * says that some are missing.
+ * digests are kept (http/digests.h), so that the next request continues where this one ended;
+ * `left` says that some are missing.
  */
 #include "routes/handlers.h"
 

@@ -16,7 +16,8 @@ struct verified {
 static int take_finding(void *ctx, const char *json)
 {
         struct verified *v = ctx;
-        /* What is about the store is for who has the store, not for who has a token of a project.
+        /* Findings about the whole store are not shown to a client that has only a token of one
+         * project.
          */
         if (!str_starts(str_of(json), "{\"project\":"))
                 return 0;

@@ -35,8 +35,8 @@ static void reply_meta(struct request *r, struct steno_conv *conv, int status)
                 reply_text(r, status, json);
 }
 
-/* What a caller may say of a conversation. The last ones are what Steno knows of it, and would
- * stand twice in an answer, or tell something that did not happen. */
+/* What a caller may set for a conversation. The last rows are refused: Steno itself knows these
+ * members, so a caller's value would occur twice in an answer, or would be false. */
 static const struct body_rule ABOUT[] = {
     {"id", BODY_NAME},
     {"sessionId", BODY_NAME},

@@ -247,7 +247,7 @@ static const char *state_of(
         const struct doing_call *c = doing_find(&d->doing, reply, r->id);
         if (c && c->at)
                 *at = c->at;
-        /* Calls are told one after the other: those behind one that waits are not known yet. */
+        /* Calls are reported one after the other: those behind a waiting one are not known yet. */
         bool queued = c ? c->phase == DOING_QUEUED : doing_is_of(&d->doing, reply);
         return queued ? "queued" : "open";
 }

@@ -2,10 +2,11 @@
  * vercel_app.c - /api/chat before an app's own route ("upstreams": {"chat": {"url": ...}}).
  *
  * The app decides what a turn is; this server passes the request on and keeps what comes. The turn
- * is a run of the conversation: each chunk of the app's stream is in the run's journal
- * (`response_event`) before a page gets it, so any number of pages can read it from its first chunk
- * on, also after a kill, and the app is read to its end when the page leaves. The page's new
- * messages are stored before the app is asked, and the reply when its stream is over.
+ * is a run of the conversation. Each chunk of the app's stream is in the run's journal
+ * (`response_event`) before a page gets it. So any number of pages can read the stream from its
+ * first chunk on, also after a kill. If the page leaves, the app's stream is still read to its end.
+ * The page's new messages are stored before the app is asked, and the reply when its stream is
+ * over.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -214,7 +215,7 @@ static int begin_run(struct turn *t, struct steno_error *err)
         return rc;
 }
 
-/* Asks the app; what it refuses, the page gets as the app said it. */
+/* Asks the app. If it refuses, the page gets the app's own answer. */
 static int ask(struct turn *t, struct steno_error *err)
 {
         struct asking what = {.upstream = "chat",

@@ -164,7 +164,7 @@ static int same_bytes(void *ctx, const struct steno_record *record)
         return 0;
 }
 
-/* Puts the newest message in the place of the stored one, where it is another one now. */
+/* Replaces the stored message by the newest one, if they differ. */
 static int replace(struct wish *w, struct steno_error *err)
 {
         static const char *const ID[] = {"id", NULL};
@@ -219,8 +219,8 @@ static void start(struct request *r, struct wish *w)
         dialog_start(r, &turn, &vercel_projection);
 }
 
-/* The page asks for a turn that was taken already: its answer got lost on the way. True: `newest`
- * is that turn. */
+/* Does the page ask again for a turn whose answer was lost on the way? True: `newest` is that turn.
+ * */
 static int was_answered(
     struct wish *w, const struct dialog_run *newest, bool *answered, struct steno_error *err)
 {
@@ -271,7 +271,7 @@ static void take_wish(struct request *r, struct wish *w)
 
 /* ---- an app's own route ---- */
 
-/* A reply that the page has and the app goes on with keeps its parts. */
+/* If the app continues a reply that the page already has, the reply keeps its parts. */
 static void start_app(struct request *r, struct wish *w)
 {
         const struct json *j = &w->body;
