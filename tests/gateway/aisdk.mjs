@@ -120,7 +120,7 @@ test("ai with Responses sends references to items, which stand for what was reco
   end();
 });
 
-test("ai: many talks at once with one prompt are as many conversations", async () => {
+test("ai: many sessions at once with one prompt are as many conversations", async () => {
   for (const api of Object.values(apis)) {
     let n = 0;
     const { w, end } = await places(api, () => () => ({ text: `reply ${++n}` }));

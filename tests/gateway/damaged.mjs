@@ -154,14 +154,14 @@ function wholly(name, r, why) {
   return one;
 }
 
-test("an answer that nothing is wrong with is recorded as its reply alone", async () => {
+test("an answer without a fault is recorded as its reply alone", async () => {
   for (const k of EACH) {
     const r = await tell(k, k.stream ? k.w.events("hello") : k.w.whole("hello"));
     same([k.name, r.got.equals(r.bytes), r.replies.map(k.w.said), r.beside.length], [k.name, true, ["hello"], 0], k.name);
   }
 });
 
-test("a line of a stream that is no JSON costs nothing of the reply, wherever it stands", async () => {
+test("a line of a stream that is not JSON costs nothing of the reply, wherever it is", async () => {
   for (const k of EACH.filter((e) => e.stream)) {
     const events = k.w.events("hello");
     const junk = ["data: not json\n\n", "data: [1]\n\n", Buffer.from("data: {\"a\":\"\xff\xfe\"}\n\n", "latin1"), "data: {\"choices\":\n\n"];
@@ -193,14 +193,14 @@ test("an answer that cannot be read keeps its bytes", async () => {
   }
 });
 
-test("a stream that says it is JSON, and JSON that says it is a stream, are read as what they are", async () => {
+test("a stream with the type of JSON, and JSON with the type of a stream, are read by their contents", async () => {
   for (const k of EACH) {
     const r = await tell(k, k.stream ? k.w.events("hello") : k.w.whole("hello"), { type: k.stream ? JSONS : SSE });
     same(r.replies.map(k.w.said), ["hello"], k.name);
   }
 });
 
-test("a member that stands twice is recorded as it came, and never joined", async () => {
+test("a member that occurs twice is recorded as it came, and never joined", async () => {
   for (const k of EACH) {
     const twice = (text) => text.replace(/"(content|text|delta)":"(\w+)"/, "\"$1\":\"XX\",\"$1\":\"$2\"");
     const body = k.stream ? k.w.events("hello").map((e, i, all) => (all.findIndex((x) => twice(x) !== x) === i ? twice(e) : e)) : twice(JSON.stringify(k.w.whole("hello")));
@@ -213,7 +213,7 @@ test("a member that stands twice is recorded as it came, and never joined", asyn
   }
 });
 
-test("a role that no reply has is told, and the reply is kept", async () => {
+test("a role that a reply cannot have is reported, and the reply is kept", async () => {
   for (const k of EACH.filter((e) => e.wire !== "responses")) {
     const wizard = (text) => text.replaceAll(`"role":"${k.w.role}"`, "\"role\":\"wizard\"");
     const r = await tell(k, wizard(k.stream ? k.w.events("hello").join("") : JSON.stringify(k.w.whole("hello"))));
@@ -222,7 +222,7 @@ test("a role that no reply has is told, and the reply is kept", async () => {
   }
 });
 
-test("an answer that breaks off is no reply, keeps its bytes, and its repetition is the next attempt", async () => {
+test("an answer that breaks off is not a reply, its bytes are kept, and a repetition is the next attempt", async () => {
   for (const k of EACH)
     for (const chunked of [false, true]) {
       const q = fresh(), name = `${k.name}${chunked ? ", in chunks" : ""}`;
@@ -272,7 +272,7 @@ test("calls keep the ids and arguments that the endpoint gave them, and the clie
     }
 });
 
-test("arguments that are no JSON stay as they are, byte for byte", async () => {
+test("arguments that are not JSON stay unchanged, byte for byte", async () => {
   for (const k of EACH.filter((e) => e.wire !== "gemini" && (e.wire !== "anthropic" || e.stream)))
     for (const args of ["{\"a\": 1.0, }", "{\"a\":", "x", "[1]"]) {
       const r = await tell(k, k.stream ? k.w.callEvents([["c1", args]]) : k.w.calls([["c1", args]]));
@@ -326,7 +326,7 @@ test("events behind the end of an answer, and an answer without a message, are k
   same(wholly(k.name, r, /no message/).partType, "answer", k.name);
 });
 
-test("what a stream sends in pieces is put together: objects, and lists of parts with text between them", async () => {
+test("pieces of a stream are put together: objects, and lists of parts with text between them", async () => {
   const k = EACH.find((e) => e.wire === "chat" && e.stream);
   const delta = (list) => sse([...list.map((d) => ({ choices: [{ index: 0, delta: d }] })), { choices: [{ index: 0, delta: {}, finish_reason: "stop" }] }, "[DONE]"]);
   const part = (text) => ({ type: "text", text });
@@ -350,7 +350,7 @@ test("what a stream sends in pieces is put together: objects, and lists of parts
     wholly(JSON.stringify(kinds), await tell(k, delta(kinds.map((content) => ({ content })))), /belong to no part/);
 });
 
-test("a request that cannot be read is passed on, and kept with a word about it", async () => {
+test("a request that cannot be read is passed on, and kept with a note about it", async () => {
   const bodies = [Buffer.from("\ufeff{\"messages\":[]}"), Buffer.from("{\"messages\":[{\"role\":\"user\",\"content\":\"\xff\"}]}", "latin1"), "{\"messages\":[],\"t\":NaN}", "{\"messages\":[],}",
     `{"messages":${"[".repeat(600)}${"]".repeat(600)}}`, "", "x"];
   const files = () => readdirSync(s.gatewayFolder()).filter((n) => n.startsWith("kept_"));
@@ -367,7 +367,7 @@ test("a request that cannot be read is passed on, and kept with a word about it"
   for (const name of files()) ok(words.includes(name), "the server names each", name);
 });
 
-test("what a cut reply said beside its text is recorded as far as it came", async () => {
+test("the other parts of a cut reply are recorded as far as they came", async () => {
   const thinking = {
     chat: [{ choices: [{ index: 0, delta: { role: "assistant", reasoning_content: "REASON" } }] }, { choices: [{ index: 0, delta: { content: "TEXT" } }] },
       { choices: [{ index: 0, delta: { tool_calls: [{ index: 0, id: "c1", type: "function", function: { name: "f", arguments: "{}" } }] } }] }],
@@ -390,7 +390,7 @@ test("what a cut reply said beside its text is recorded as far as it came", asyn
   same(blocked.beside.map((m) => m.error?.message), ["the endpoint refused the prompt: SAFETY"], "a prompt that was refused");
 });
 
-test("a conversation that is named is made again under its name after it was removed, with its parameters", async () => {
+test("a named conversation that was removed is made again under its name, with its parameters", async () => {
   for (const k of EACH.filter((e) => !e.stream))
     for (const same_again of [true, false]) {
       const id = fresh();

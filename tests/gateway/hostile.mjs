@@ -40,7 +40,7 @@ const chat = (text) => JSON.stringify({ choices: [{ index: 0, finish_reason: "st
 const ask = (w, path = "/openai/v1/chat/completions", more = {}) =>
   w.s.ask("POST", path, { body: { messages: [{ role: "user", content: "hi" }] }, ...more });
 
-test("a token that stands in the query is taken out however its name is spelled", async () => {
+test("a token in the query is removed however its name is spelled", async () => {
   const w = await world((c) => json(c));
   for (const name of ["key", "k%65y", "%6Bey", "%6b%65%79"]) {
     same((await ask(w, `/gemini/v1beta/models/m:x?a=1&${name}=${w.s.token}&b=2`, { token: null })).status, 200, name);
@@ -104,7 +104,7 @@ test("a token as the key is refused where the server has no key for the endpoint
   w.end();
 });
 
-test("a header that names no possible conversation is refused as such, and the words behind a NUL stay in a title", async () => {
+test("a header that cannot name a conversation is refused, and a title keeps the text behind a NUL", async () => {
   const w = await world((c) => json(c, chat("fine")));
   for (const name of ["x".repeat(257), "a\tb"]) {
     const r = await ask(w, undefined, { headers: { "x-steno-conversation": name } });
@@ -167,7 +167,7 @@ test("headers that a Connection header lists stay with their connection, both wa
   w.end();
 });
 
-test("when a token is revoked, its answers under way end", async () => {
+test("when a token is revoked, the answers that it is getting end", async () => {
   const w = await world((c, text) => {
     if (text.includes("/never")) return;
     c.write("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n");
@@ -207,7 +207,7 @@ test("a connection that has been idle for seconds gets no request: its endpoint 
   w.end();
 });
 
-test("a name that no conversation can have is refused before anything is sent", async () => {
+test("a name that a conversation cannot have is refused before anything is sent", async () => {
   const w = await world((c) => json(c, chat("x")));
   const r = await ask(w, undefined, { headers: { "x-steno-conversation": "a".repeat(300) } });
   same([r.status, w.seen.length], [400, 0], r.text);
@@ -249,7 +249,7 @@ test("a page of the endpoint's cannot run on the server's own origin", async () 
   w.end();
 });
 
-test("a disk that fills up in a stream is told by an error event of the API, and a reset", async () => {
+test("when the disk fills up during a stream, the client gets an error event of the API, and a reset", async () => {
   const events = {
     "/openai/v1/chat/completions": (e) => e.data.error?.code === "record_failed",
     "/openai/v1/responses": (e) => e.event === "error" && e.data.type === "error" && e.data.code === "record_failed",
@@ -319,7 +319,7 @@ test("with bestEffort an app does not notice a full disk, and the record says wh
   }
 });
 
-test("a request whose body ends while the server stops is told so, and may be sent again", async () => {
+test("a request whose body ends while the server stops gets an error that says so, and may be sent again", async () => {
   const w = await world((c) => c.write('HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 1000\r\n\r\ndata: {"choices":[]}\n\n'));
   const talk = (head, body) => new Promise((begun) => {
     const t = { text: "" };
@@ -367,7 +367,7 @@ test("a request that cannot be recorded is kept whole, and steno check names it"
   w.end();
 });
 
-test("a HEAD has an answer without a body, so that nobody takes the rest for the next answer", async () => {
+test("a HEAD has an answer without a body, so that no client reads a body as the next answer", async () => {
   const model = await new Model(() => ({ text: "x" })).start(); // it says no length
   const s = new Server({ args: ["--no-tools", "--base-url", model.url, "--model", "m"] });
   s.configure({ upstreams: { openai: { url: model.url, key: "k" } } });
@@ -383,7 +383,7 @@ test("a HEAD has an answer without a body, so that nobody takes the rest for the
 });
 
 // What a model may say in a hidden round or after it, of all that endpoints were seen to say.
-test("words in parts, no reason for the end and no choice at all pass through hidden rounds as they would without them", async () => {
+test("text in parts, no finish reason and no choice at all pass through hidden rounds as they would without them", async () => {
   const call = { id: "a", type: "function", function: { name: "context_list", arguments: "{}" } };
   const parts = [{ type: "thinking", thinking: [] }, { type: "text", text: "one " }, { type: "text", text: "\u00e9 \"two\"" }];
   const hidden = (message, finish_reason = "tool_calls") => ({ index: 0, finish_reason, message: { role: "assistant", content: null, tool_calls: [call], ...message } });

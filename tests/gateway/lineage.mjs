@@ -71,7 +71,7 @@ const texts = (messages) => messages.filter(shown).filter((m) => m.role !== "sys
 }).join("|");
 
 for (const name of Object.keys(apis)) {
-  test(`${name}: histories that are spelled otherwise each time stay one conversation`, async () => {
+  test(`${name}: histories that are spelled differently each time stay one conversation`, async () => {
     const w = await asker(name);
     const history = [];
     for (let i = 0; i < 4; i++) {
@@ -181,7 +181,7 @@ async function naming(name, say) {
   return { ...w, send };
 }
 
-test("previous_response_id behind an answer that was continued already is a fork, and a request that comes again is none", async () => {
+test("previous_response_id of an answer that was continued already makes a fork, and a repeated request does not", async () => {
   let n = 0;
   const w = await naming("responses", (body) => (JSON.stringify(body.input).includes("fails") && n++ === 0 ? { text: "lost", cut: true } : { text: `reply ${body.input}` }));
   const one = await w.send({ input: "one" });
@@ -243,7 +243,7 @@ test("a session in metadata.user_id is one, and a user's name is none", async ()
   w.end();
 });
 
-test("a request for a compaction moves nothing, and what follows it says where it came from", async () => {
+test("a request for a compaction is not a turn, and the conversation after it names the one before", async () => {
   for (const header of [true, false]) {
     const w = await naming("responses", (body) => ({ text: `reply ${JSON.stringify(body.input).length}` }));
     const meta = (kind) => ({ "thread-id": "t1", ...(header && { "x-codex-turn-metadata": JSON.stringify({ request_kind: kind }) }) });
@@ -264,7 +264,7 @@ test("a request for a compaction moves nothing, and what follows it says where i
   }
 });
 
-test("a client that goes on before the end of an answer is recorded makes no fork", async () => {
+test("a client that continues before the end of an answer is recorded makes no fork", async () => {
   const late = [];
   const up = createServer((req, res) => {
     let text = "";

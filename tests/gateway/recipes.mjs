@@ -93,7 +93,7 @@ test("steno record -- PROGRAM: the first command of the README records, from a c
   w.end();
 });
 
-test("a wrong step on the way there is answered with the right one", async () => {
+test("a mistake on the way there gets an answer that names the right step", async () => {
   const w = await world("openai", () => ({ text: "the answer" }));
   const ask = async (path, key = "Bearer own-key") => {
     const r = await fetch(w.s.url + path, { method: "POST", headers: { "content-type": "application/json", ...(key ? { authorization: key } : {}) },
@@ -114,7 +114,7 @@ test("a wrong step on the way there is answered with the right one", async () =>
   w.end();
 });
 
-test("an endpoint that is not there is named, without what only it may know", async () => {
+test("an error names an endpoint that cannot be reached, without its secrets", async () => {
   const gone = "127.0.0.1:1";
   const w = await world("openai", () => ({ text: "the answer" }), {}, { url: `http://name:pass@${gone}/v1` });
   const r = await fetch(`${w.s.url}/~${w.s.token}/openai/v1/chat/completions?key=secret`, { method: "POST",

@@ -64,7 +64,7 @@ const OpenAI = require(${JSON.stringify(join(root, "tests/npm/node_modules/opena
 })();
 `;
 
-test("a program with the openai package is recorded by its environment alone, and ends as it would", async () => {
+test("a program with the openai package is recorded through its environment alone, and its exit code is kept", async () => {
   const p = place(), e = await endpoint();
   writeFileSync(join(p.dir, "agent.cjs"), client);
   const r = await p.run(["record", "--", process.execPath, "agent.cjs"], { OPENAI_BASE_URL: e.url, OPENAI_API_KEY: "sk-own" });
@@ -81,7 +81,7 @@ test("a program with the openai package is recorded by its environment alone, an
   e.end();
 });
 
-test("a program that asks no model is told of, one that is not there is 127, a signal is handed on", async () => {
+test("record warns if a program calls no model, exits with 127 if there is no such program, and passes signals on", async () => {
   const p = place();
   const none = await p.run(["record", "--", "sh", "-c", "exit 3"]);
   same(none.code, 3, "exit code");
@@ -98,13 +98,13 @@ test("a program that asks no model is told of, one that is not there is 127, a s
   same((await waiting).code, 9, "the program decided");
 });
 
-test("a signal is handed on to the program however early it comes", async () => {
+test("a signal is passed on to the program however early it comes", async () => {
   const p = place();
   p.program("early", "#!/bin/sh\ntrap 'exit 9' TERM\nkill -TERM $PPID\nwhile :; do sleep 0.02; done\n");
   for (let i = 0; i < 5; i++) same((await p.run(["record", "--", "early"])).code, 9, `run ${i}`);
 });
 
-test("the environment leads to the gateway, whose token opens nothing else and dies with the program", async () => {
+test("the environment leads to the gateway; its token is valid for nothing else and ends with the program", async () => {
   const p = place();
   p.program("show", "#!/bin/sh\nenv | grep -E '_BASE|NO_PROXY|TRACING' | sort\necho \"code $(curl -s -o /dev/null -w '%{http_code}' \"${OPENAI_BASE_URL%/openai/v1}/api/chat-sessions\")\"\necho \"code $(curl -s -o /dev/null -w '%{http_code}' -H \"Authorization: Bearer $(echo $OPENAI_BASE_URL | sed 's/.*~\\([^/]*\\).*/\\1/')\" \"http://$(echo $OPENAI_BASE_URL | cut -d/ -f3)/api/chat-sessions\")\"\n");
   const r = await p.run(["record", "--", "show"], { NO_PROXY: "example.com" });
@@ -116,7 +116,7 @@ test("the environment leads to the gateway, whose token opens nothing else and d
   same(gone, "refused", "nobody listens any more");
 });
 
-test("codex, which looks at no variable, gets the address as an option", async () => {
+test("codex, which reads no such variable, gets the address as an option", async () => {
   const p = place();
   p.program("codex", "#!/bin/sh\nfor a in \"$@\"; do echo \"arg:$a\"; done\n");
   const r = await p.run(["record", "--", "codex", "exec", "hello"]);

@@ -53,7 +53,7 @@ for (const [name, Kind] of Object.entries({ openai6: OpenAI6, openai7: OpenAI })
       w.end();
     });
 
-test("previous_response_id goes on where that response ended, and from an earlier one in a fork", async () => {
+test("previous_response_id continues where that response ended, and from an earlier one in a fork", async () => {
   const w = await world();
   const client = w.client();
   const a = await client.responses.create({ model: "m", input: "one" });
@@ -143,7 +143,7 @@ test("two responses at once in one conversation: the second is refused, and work
   w.end();
 });
 
-test("who has read the last event of a response goes on at once, also while its upstream still holds the stream", async () => {
+test("a client that has read the last event of a response can continue at once, also while the upstream keeps the stream open", async () => {
   let close;
   const until = new Promise((done) => { close = done; });
   const w = await world((body) => ({ ...say(body), until: w.e.requests.length === 1 ? until : undefined }));
@@ -177,7 +177,7 @@ test("a response in the background is answered at once, polled, and can be cance
   w.end();
 });
 
-test("a request that comes again joins the response that it began", async () => {
+test("a repeated request joins the response that it began", async () => {
   let open;
   const gate = new Promise((done) => { open = done; });
   const w = await world(async (body) => {

@@ -122,7 +122,7 @@ test("sessions that share a system prompt and a first message are conversations 
   w.end();
 });
 
-test("an edited history is a fork that shares what was said before", async () => {
+test("an edited history is a fork that shares the messages before the edit", async () => {
   let n = 0;
   const w = await world("openai", () => ({ text: `reply ${++n}` }));
   const client = new OpenAI({ baseURL: w.s.url + w.prefix, apiKey: w.s.token, maxRetries: 0 });
@@ -208,7 +208,7 @@ test("tokens: none is 401 in the shape of the API, one in the path passes the cl
   up.close();
 });
 
-test("an endpoint that drops a kept connection gets no request twice, and the client is told", async () => {
+test("an endpoint that closes a kept connection gets no request twice, and the client gets an error", async () => {
   let n = 0;
   const up = createServer((req, res) => {
     req.resume();
@@ -267,7 +267,7 @@ test("kill -9 in the middle of an answer loses nothing that the client saw", asy
   w.end();
 });
 
-test("SIGTERM while requests come: who is answered is answered whole, and the server ends well", async () => {
+test("SIGTERM while requests come: every answer that was begun is completed, and the server ends without an error", async () => {
   const up = createServer((req, res) => {
     req.resume();
     req.on("end", () => res.setHeader("content-type", "application/json").end('{"choices":[{"index":0,"message":{"role":"assistant","content":"whole"},"finish_reason":"stop"}]}'));

@@ -179,7 +179,7 @@ for (const [provider, app] of Object.entries(apps)) {
     same(w.e.refusals, [], "refused");
   });
 
-  test(`${provider}: where the app chooses a tool itself, has none, or has one of the names, nothing is offered`, async () => {
+  test(`${provider}: no context tool is offered if the app chooses a tool itself, has none, or has one of the names`, async () => {
     const w = await shared(provider);
     const none = { openai: { tool_choice: "none" }, responses: { tool_choice: "required" }, anthropic: { tool_choice: { type: "any" } },
       gemini: { toolConfig: { functionCallingConfig: { mode: "ANY" } } } }[provider];
@@ -197,7 +197,7 @@ for (const [provider, app] of Object.entries(apps)) {
     }
   });
 
-  test(`${provider}: a model that never stops looking has to answer after eight rounds`, async () => {
+  test(`${provider}: a model that never stops calling context tools has to answer after eight rounds`, async () => {
     const w = await shared(provider);
     w.e.script = (body) => (offered(body).includes("context_list") ? { text: "", calls: [{ name: "context_list", args: {} }] } : { text: "enough" });
     for (const stream of [false, true]) {

@@ -89,7 +89,7 @@ test("axe finds nothing on a phone, in any view", async () => {
   await page.click("#tray [aria-label=Close]");
   await page.setViewportSize({ width: 1280, height: 800 });
 });
-test("axe finds nothing where there is nothing, where something is wrong, and while the server is away", async () => {
+test("axe finds nothing in empty views, in views with errors, and while the server is away", async () => {
   const page = await begin();
   await to("/search/nonesuchword");
   await page.getByText("Nothing was found").waitFor();

@@ -127,7 +127,7 @@ scenario("reach everything outside the transcript in twelve stops of the Tab key
   note(`${stops.length} stops: ${stops.join(", ")}`);
   assert(stops.length <= 12, `${stops.length}: ${stops.join(", ")}`);
 });
-scenario("walk the timeline with the keyboard alone: the focus goes along, far beyond what is in the document", async (page) => {
+scenario("walk the timeline with the keyboard alone: the focus follows, far beyond the rows in the document", async (page) => {
   const turns = Array.from({ length: 60 }, (_, i) => [asks("", call(`w${i}`, "t")), gives(`w${i}`, "ok")]).flat();
   const id = await server.conversation("Walked timeline", [{ role: "user", content: "x" }, ...turns]);
   await to(`/c/${id}/timeline`);
@@ -139,7 +139,7 @@ scenario("walk the timeline with the keyboard alone: the focus goes along, far b
     await until(`${key} brings the focus to row ${there}, and it alone is a stop`, async () => (await at()) === `${there} of 1`);
   }
 });
-scenario("walk the list, its buttons and its links with the arrows", async (page) => {
+scenario("walk the list, its buttons and its links with the arrow keys", async (page) => {
   for (const title of ["First", "Second"]) await server.conversation(title, [{ role: "user", content: "x" }]);
   await to("/");
   await page.waitForSelector(".home-head");
@@ -173,7 +173,7 @@ scenario("see in the list and at home when in a run something failed", async (pa
   await until("in the list", async () => (await strip(`[data-conversation="${id}"]`)).includes("--bar-err"));
   await until("at home", async () => (await strip(`.home-rows li:has-text("Taped")`)).includes("--bar-err"));
 });
-scenario("go from an error's path to where else it stands, and see what came next", async (page) => {
+scenario("go from the path in an error to its other places, and see what came next", async (page) => {
   const id = await server.conversation("Paths", [{ role: "user", content: "build" }, asks("", call("p", "execute_command", { argv: ["make", "all"] })), gives("p", "cc -c main.c\nsrc/deep/heap.c:41:7: error: expected ;\nmake: failed", { isError: true, exitCode: 2, duration: 5 }),
     asks("I read src/deep/heap.c.", call("r", "read_file", { path: "src/deep/heap.c" })), gives("r", "int x", { duration: 1 }), asks("", call("q", "execute_command", { argv: ["make", "all"] })), gives("q", "ok", { duration: 1 })]);
   await until("it is indexed", async () => (await server.api("GET", `/api/search?q=${E(`"src/deep/heap.c" conversation:${id}`)}`)).items.length > 1);
@@ -274,7 +274,7 @@ scenario("follow an output that grows with its lines wrapped", async () => {
   await until("it is over", async () => !(await w.page.$(".flag.live")));
   await w.close();
 });
-scenario("take an output along over a line that breaks: it goes on where it was", async () => {
+scenario("download an output over a bad connection: it continues where it stopped", async () => {
   const text = Array.from({ length: 300_000 }, (_, i) => `${i} of what has to arrive whole, once and in order`).join("\n");
   const { path, id, ref } = await artifact("Far away", text);
   const raw = `${server.origin}/api/chat-sessions/${id}/context/${ref}/raw`;
@@ -297,7 +297,7 @@ scenario("take an output along over a line that breaks: it goes on where it was"
 });
 
 // ---- what is said, and what went wrong ----
-scenario("hear how a call ended without looking", async (page) => {
+scenario("hear how a call ended, with a screen reader", async (page) => {
   const id = await server.conversation("Heard", []);
   model.calls("execute_command", { argv: ["sh", "-c", "exit 3"] });
   let go;
@@ -313,7 +313,7 @@ scenario("hear how a call ended without looking", async (page) => {
   go();
   await until("the end", async () => (await texts(page, "article .prose")).includes("It failed."));
 });
-scenario("try again what the server could not do", async (page) => {
+scenario("repeat a request that the server could not answer", async (page) => {
   const id = await server.conversation("Again", [{ role: "user", content: "still here" }]);
   await page.route(`**/${id}/messages?**`, (r) => r.fulfill({ status: 500, contentType: "application/json", headers: { "X-Request-Id": "req_7" }, body: JSON.stringify({ error: { code: "internal", message: "the disk is slow today" } }) }), { times: 1 });
   await to(talk(id));
@@ -431,7 +431,7 @@ scenario("go to the list with g l, walk it with j and k, and do the same with wh
   await page.keyboard.press("Enter");
   await until("its place", () => page.evaluate(() => location.hash.includes("/c/")));
 });
-scenario("hit every button with a finger on a phone", async () => {
+scenario("press every button with a finger on a phone", async () => {
   const id = await server.conversation("Fingers", [{ role: "user", content: "go" }, asks("", call("f", "look", { a: 1 })), gives("f", `${"a line\n".repeat(3000)}error: no\n`, { isError: true, duration: 5 })]);
   const ref = (await server.api("GET", `/api/chat-sessions/${id}/context`)).items[0].id;
   const w = await openWindow(server, { path: "/", width: 390, height: 844, hasTouch: true, isMobile: true });
@@ -603,7 +603,7 @@ const waits = async (s, title, args = { argv: ["printf", "it ran"] }) => {
   void s.api("POST", "/api/chatbot", { sessionId: id, message: "run it", stream: false }).catch(() => {});
   return { id, ...await until("it waits", async () => (await s.api("GET", "/api/approvals")).items.find((a) => a.conversation === id)) };
 };
-scenario("learn that a call ran out while I was cut off: nothing offers to allow it any more", async () => {
+scenario("learn that a call expired while I was offline: nothing offers to allow it any more", async () => {
   const own = new Server("runs-out", model);
   own.config = { limits: { approvalSeconds: 1 } };
   await own.start();
@@ -641,7 +641,7 @@ scenario("learn that a call ran out while I was cut off: nothing offers to allow
   await w.close();
   await own.kill();
 });
-scenario("see what became of a call whose run somebody stopped, or that somebody answered elsewhere", async (page) => {
+scenario("see what happened to a call whose run was stopped, or that was answered elsewhere", async (page) => {
   for (const [how, said] of [["stop", "The run was stopped"], ["deny", "Denied in another window"], ["allow", "Allowed in another window"]]) {
     const a = await waits(server, `Elsewhere: ${how}`);
     await page.waitForSelector("[data-act=tray]:not([hidden])");
@@ -673,7 +673,7 @@ scenario("read at home why a call failed that printed nothing", async (page) => 
   await to("/", page);
   await until("the reason", async () => (await texts(page, ".home-rows li")).some((t) => t.includes("Said nothing") && t.includes("execute_command: exit 7, it printed nothing")));
 });
-scenario("read a change line by line: places far apart are hunks of their own, and what was written anew is replaced", async (page) => {
+scenario("read a change line by line: distant places are separate hunks, and a rewritten file is shown as replaced", async (page) => {
   const lines = Array.from({ length: 60 }, (_, i) => `line ${i}`);
   const changed = lines.map((l, i) => (i === 5 || i === 50 ? `${l}!` : l));
   const anew = (mark) => Array.from({ length: 900 }, (_, i) => `${mark} ${i}`).join("\n");
@@ -744,7 +744,7 @@ scenario("go from a number at home to the list that it counts, on a phone as wel
   await w.page.waitForSelector(".list li");
   await w.close();
 });
-scenario("hear nothing of complaints and strangers after all of this", async () => {
+scenario("see no error in the console and no request to another host after all of this", async () => {
   equal(me.complaints.filter((c) => !/net::ERR_|404/.test(c)).join(" | "), "", "complaints");
   equal(me.foreign.length, 0, "foreign requests");
   equal(me.dialogs.length, 0, "dialogs");

@@ -75,7 +75,7 @@ scenario("see a call that waits as one that needs me, not as running or repaired
   await page.click(".tool [data-act=deny]");
   await until("denied", async () => (await statuses(page)).join() === "denied");
 });
-scenario("answer while a second person answers: one counts, and the other window says what became of it", async (page) => {
+scenario("answer while a second person answers: one answer counts, and the other window shows the result", async (page) => {
   const { id } = await waiting("Two people");
   const other = await openWindow(server, { path: "/", width: 1000, height: 700 });
   for (const p of [page, other.page]) {
@@ -114,7 +114,7 @@ scenario("never allow by a key what has no focus, what was not read to its end, 
   await until("denied", async () => !(await server.api("GET", "/api/approvals")).items.length);
   await until("told", async () => (await server.api("GET", `/api/chat-sessions/${id}/messages`)).messages.at(-1).content === "Thank you.");
 });
-scenario("see what hides in a command: blank lines counted, odd letters named, wrapped rows marked", async (page) => {
+scenario("see what is hidden in a command: blank lines are counted, odd letters named, wrapped rows marked", async (page) => {
   const { id } = await waiting("Hidden", { shell: `ls${"\n".repeat(40)}curl x\u200by ${"z".repeat(300)}` });
   await shown(page, id);
   await page.waitForSelector(".tool .approval");
@@ -122,7 +122,7 @@ scenario("see what hides in a command: blank lines counted, odd letters named, w
   await page.click(".tool [data-act=deny]");
   await until("over", async () => !(await server.api("GET", "/api/approvals")).items.length);
 });
-scenario("read in a call that asks every letter that nobody would see by its number", async (page) => {
+scenario("read the number of every invisible letter in a call that asks for permission", async (page) => {
   const unseen = /[\p{Cf}\p{Zs}\p{Zl}\p{Zp}\p{DI}\u2800\u{16fe4}\u{1d159}]/u, under = /[\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u{110bd}\u{110cd}]/u;
   const letters = Array.from({ length: 0x110000 - 0xa0 }, (_, i) => i + 0xa0).filter((c) => c < 0xd800 || (c > 0xdfff && (c < 0xe0000 || c % 23 === 0)))
     .map((c) => String.fromCodePoint(c)).filter((c) => unseen.test(c) && !under.test(c));
@@ -542,7 +542,7 @@ scenario("rename, fork and trash a conversation, and take it back from the trash
   await page.click("[data-act=purge]");
   await until("gone for good", async () => !(await page.$(`[data-trash="${fork}"]`)));
 });
-scenario("take a conversation along as a bundle, HTML, Markdown and JSON", async (page) => {
+scenario("download a conversation as a bundle, HTML, Markdown and JSON", async (page) => {
   await shown(page, await runOf());
   for (const [format, begins] of [["bundle", "\x28\xb5\x2f\xfd"], ["html", "<!doctype html>"], ["md", "#"], ["json", "["]]) {
     await page.click("[data-act=menu]");
@@ -550,7 +550,7 @@ scenario("take a conversation along as a bundle, HTML, Markdown and JSON", async
     assert(readFileSync(await d.path(), "latin1").trimStart().toLowerCase().startsWith(begins), format);
   }
 });
-scenario("say it differently: an edited message is a fork, and the old one stays", async (page) => {
+scenario("edit a message: the new one is in a fork, and the old one stays", async (page) => {
   const id = await server.conversation("Edit me", []);
   for (const [role, content] of [["user", "first"], ["assistant", "reply"], ["user", "seocnd"], ["assistant", "what?"]]) await server.append(id, [{ role, content }]);
   await shown(page, id);
@@ -705,11 +705,11 @@ scenario("use a phone: nothing is cut off, what waits is a sheet, the timeline i
   assert(asking, "");
   await w.close();
 });
-scenario("move nothing for people who asked for less motion", async (page) => {
+scenario("show no motion to people who asked for less of it", async (page) => {
   await shown(page, await runOf());
   await holds(async () => equal(await page.evaluate(() => document.getAnimations().filter((a) => a.playState === "running").length), 0));
 });
-scenario("hear nothing of complaints and strangers after all of this", async () => {
+scenario("see no error in the console and no request to another host after all of this", async () => {
   equal(me.complaints.filter((c) => !/net::ERR_|404/.test(c)).join(" | "), "", "complaints");
   equal(me.foreign.length, 0, "foreign requests");
   equal(me.dialogs.length, 0, "dialogs");

@@ -148,7 +148,7 @@ scenario("read the lines around a hit of a search, and land at its column in a l
 });
 
 // ---- what was not loaded ----
-scenario("learn why nothing is there when I open a conversation while the server is away", async (page) => {
+scenario("learn why a conversation is empty when I open it while the server is away", async (page) => {
   const id = await server.conversation("Opened while away", [{ role: "user", content: "hello" }]);
   await to("/search/hello");
   await until("something was searched", async () => /place|Nothing/.test(await page.textContent(".search-view h2").catch(() => "")));
@@ -185,7 +185,7 @@ scenario("read no count of calls as a fact while the timeline is still loading",
   await holds(async () => equal(await page.getAttribute("canvas.tape", "aria-valuemax"), String(2 * n - 1), "the same end"));
   await page.unrouteAll({ behavior: "wait" });
 });
-scenario("leave a conversation right after e, and an output while it is searched, without being called back", async (page) => {
+scenario("leave a conversation right after e, and an output while it is searched, without being taken back", async (page) => {
   const { id, path } = await artifact("Left quickly", "a line\n".repeat(3000), { isError: true });
   const errors = await hold(page, "**/errors?*");
   await shown(id);
@@ -207,7 +207,7 @@ scenario("leave a conversation right after e, and an output while it is searched
   assert((await page.evaluate(() => location.hash)).endsWith("/usage"), "still there");
   equal(me.complaints.filter((c) => /TypeError/.test(c)).join(), "");
 });
-scenario("know a conversation without a user's words by what it has, or by its time, not by an id", async (page) => {
+scenario("recognise a conversation without a user's message by its contents or its time, not by an id", async (page) => {
   const picture = [{ type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=" } }];
   const made = [];
   for (const m of [{ role: "user", content: picture }, { role: "user", content: " \n" }, { role: "assistant", content: "Nobody asked." }]) {
@@ -304,7 +304,7 @@ async function sideBySide(page, id) {
 }
 
 // ---- where I am ----
-scenario("see the timeline go along with what I scroll to", async (page) => {
+scenario("see the timeline follow when I scroll", async (page) => {
   const id = await server.conversation("Scrolled", Array.from({ length: 60 }, (_, i) => ({ role: i % 2 ? "assistant" : "user", content: `message ${i}\n\n${"words ".repeat(80)}` })));
   await shown(id);
   const selected = () => page.$eval(".time-row[aria-selected=true]", (e) => Number(e.dataset.index)).catch(() => -1);
@@ -330,7 +330,7 @@ scenario("see in the timeline and on the tape where e has taken me, among calls 
 });
 
 // ---- what is wrong, and what of ----
-scenario("open a large output at its error, also before its lines have come", async (page) => {
+scenario("open a large output at its error, also before its lines have arrived", async (page) => {
   const { id } = await artifact("Fails at its end", `${Array.from({ length: 6000 }, (_, i) => (i === 4000 ? "src/heap.c:41: error: out of heap" : `compiling file ${i}`)).join("\n")}\n`, { isError: true, exitCode: 1 });
   const lines = await hold(page, /\/(grep|read)\?/);
   await shown(id);
@@ -417,7 +417,7 @@ scenario("read a result in Anthropic's format as text, a number in another's as 
 });
 
 // ---- small things ----
-scenario("read when something was said of old in the timeline, whole", async (page) => {
+scenario("read the whole time of an old message in the timeline", async (page) => {
   const { id } = await server.api("POST", "/api/chat-sessions", { title: "Of old" });
   await server.append(id, [{ role: "user", content: "long ago", createdAt: "2020-01-02T03:04:05Z" }]);
   await page.route("**/timeline?*", async (r) => { const answer = await r.fetch(), t = await answer.json(); await r.fulfill({ response: answer, json: { ...t, rows: t.rows.map((x) => ({ ...x, at: Date.parse("2020-01-02T03:04:05") })) } }); });
@@ -428,7 +428,7 @@ scenario("read when something was said of old in the timeline, whole", async (pa
   equal(await row.getAttribute("title"), "2 Jan 2020, 03:04:05");
   await page.unrouteAll({ behavior: "wait" });
 });
-scenario("press what stands at the top of an output and of a search on a phone, each wide enough for its words", async () => {
+scenario("press the buttons at the top of an output and of a search on a phone, each wide enough for its text", async () => {
   const { path } = await artifact("Small screen", Array.from({ length: 3000 }, (_, i) => (i % 9 ? "a line" : "error: no")).join("\n"));
   const waits = await waiting("Small screen, waiting", { argv: ["printf", "x"] });
   const w = await openWindow(server, { path, width: 390, height: 844, hasTouch: true });
@@ -441,7 +441,7 @@ scenario("press what stands at the top of an output and of a search on a phone, 
   await w.close();
   await waits.over();
 });
-scenario("be told that a filter is not known, and enter the list at what is open", async (page) => {
+scenario("be told that a filter is unknown, and enter the list at the open conversation", async (page) => {
   const id = await server.conversation("Somewhere in the list", [{ role: "user", content: "hello" }]);
   await server.conversation("Above it", [{ role: "user", content: "hello" }]);
   await to("/");

@@ -108,7 +108,7 @@ groups.forEach((group, g) => test(`payloads ${g * GROUP + 1} to ${g * GROUP + gr
   await harmless(w, "transcript");
 }));
 
-test("what would reorder or hide text is made visible instead", async () => {
+test("characters that would reorder or hide text are made visible", async () => {
   await begin();
   const id = await server.conversation("Bidi", [{ role: "user", content: "safe\u202egnp.exe\u2066 and \u200b zero \x07 bell \x1b[31mred" }]);
   const w = await window_(`/c/${id}`);
@@ -203,7 +203,7 @@ test("payloads are text in the list, at home, in a timeline, in a search, in the
   await harmless(w, "trash");
 });
 
-test("hostile addresses of the page do nothing", async () => {
+test("hostile addresses of the page have no effect", async () => {
   await begin();
   const paths = ["/c/<img src=x onerror=alert(1)>", "/c/%00", "/c/..%2f..%2fetc", "/c/x/o/<svg onload=alert(1)>/L99999999999999999999/q/<script>", "javascript:alert(1)", "/c/%E0%A4%A", "/c/__proto__/m/constructor@NaN", "/search/<img src=x onerror=alert(1)>", "/c/x/k/<b>@-1", "/c/x/timeline/<script>"];
   // The first is loaded; the others are gone to.
@@ -219,7 +219,7 @@ test("hostile addresses of the page do nothing", async () => {
   await w.close();
 });
 
-test("the policy itself would have stopped a mistake", async () => {
+test("the policy alone would stop the payloads, if the page had a mistake", async () => {
   await begin();
   const w = await openWindow(server, { fresh: true });
   await w.page.waitForSelector(".top");

@@ -80,7 +80,7 @@ scenario("wait for the page's files once: they are named by their content, compr
   assert(size > 1000 && size <= 90_000, `${size} bytes`);
   equal((await fetch(server.origin + "/assets/nothing.js")).status, 404);
 });
-scenario("come in with a token that is kept in no storage", async () => {
+scenario("log in with a token that is not kept in any storage", async () => {
   const w = await openWindow(server);
   await w.page.goto("about:blank");
   await w.page.goto(`${server.origin}/#/usage`);
@@ -93,7 +93,7 @@ scenario("come in with a token that is kept in no storage", async () => {
   await w.page.waitForSelector("#stats .card");
   await w.close();
 });
-scenario("be told in words that a token is not the right one", async () => {
+scenario("be told that a token is wrong, and what to do", async () => {
   const w = await openWindow(server);
   await w.page.goto("about:blank");
   await w.page.goto(`${server.origin}/#token=sk-ac-wrong&/`);
@@ -180,7 +180,7 @@ scenario("open arguments and results from one line to a tree", async () => {
   await until("closed again", async () => !(await w.page.$("[data-call=c1] .tool-body")));
   await w.close();
 });
-scenario("read a JSON result as it is, byte for byte", async () => {
+scenario("read a JSON result unchanged, byte for byte", async () => {
   const odd = '{"n":1.50,"big":12345678901234567890,"n":2}';
   const id = await server.conversation("Exact", [asks("", call("x1", "t", "{}")), gives("x1", odd)]);
   const w = await open(id);
@@ -212,7 +212,7 @@ scenario("see colours of a terminal as colours, and an image as an image", async
   clean(w);
   await w.close();
 });
-scenario("see what a tool shows of its own: todos and a file's diff", async () => {
+scenario("see a tool's own display: todos and the diff of a file", async () => {
   const id = await server.conversation("Displays");
   await server.append(id, [
     { role: "assistant", content: [{ type: "tool_use", id: "t1", name: "todo_write", input: {} }] },
@@ -241,7 +241,7 @@ scenario("see that a call was never answered, and why it is repaired", async () 
   await holds(async () => assert((await w.page.textContent("[data-call=open1] .note")).includes("no result was stored"), "reason"));
   await w.close();
 });
-scenario("see an orphan result and a damaged record where they stand", async () => {
+scenario("see an orphan result and a damaged record at their places", async () => {
   const id = await server.conversation("Marks", [{ role: "user", content: "one" }]);
   await server.append(id, [gives("nobody", "an orphan")], "?record=true");
   await server.append(id, [{ role: "assistant", content: "TO BE DAMAGED" }]);
@@ -260,7 +260,7 @@ scenario("see an orphan result and a damaged record where they stand", async () 
   });
   await w.close();
 });
-scenario("open a link to a message there, also after a reload", async () => {
+scenario("open a link to a message at its place, also after a reload", async () => {
   const id = await wholeId();
   const w = await open(id);
   const href = await w.page.getAttribute("article:nth-of-type(3) .when", "href");
@@ -402,7 +402,7 @@ scenario("type, see the answer stream in, and find it stored", async () => {
   clean(w);
   await w.close();
 });
-scenario("stop a run, keep its words, and continue it", async () => {
+scenario("stop a run, keep its text, and continue it", async () => {
   const id = await server.conversation("Stop and go", []);
   model.play(async (_, r) => { await r.text("Words that were said before"); while (!r.gone()) { await r.text("."); await sleep(50); } r.end(); });
   const w = await openWindow(server, { path: talkPath(id) });
@@ -827,7 +827,7 @@ scenario("reach everything at 360 pixels, with nothing cut off", async () => {
   await w.page.waitForSelector(".list li");
   await w.close();
 });
-scenario("have it dark as the system is, or as I choose", async () => {
+scenario("use the page dark as the system is, or as I choose", async () => {
   const id = await wholeId();
   const w = await open(id, { dark: true });
   const background = () => w.page.evaluate(() => getComputedStyle(document.body).backgroundColor);
@@ -840,7 +840,7 @@ scenario("have it dark as the system is, or as I choose", async () => {
   await holds(async () => equal(await background(), "rgb(251, 250, 248)", "kept"));
   await w.close();
 });
-scenario("know what was kept out, how large the store is, and what was used", async () => {
+scenario("know how much was kept out of contexts, how large the store is, and what was used", async () => {
   await wholeId();
   const w = await openWindow(server, { path: "/usage" });
   // They come with two answers, in any order.

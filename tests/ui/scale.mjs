@@ -115,7 +115,7 @@ test(`${CONVERSATIONS.toLocaleString("en-US")} conversations: the list is there 
   await w.close();
 });
 
-test("what the reader looks at stays where it is while earlier messages come in", async () => {
+test("the messages that the reader looks at do not move while earlier ones arrive", async () => {
   await begin();
   const { items } = await server.api("GET", "/api/chat-sessions?q=Many%20messages");
   const w = await openWindow(server, { path: `/c/${items[0].id}` });
