@@ -16,7 +16,7 @@
 
 /* Enough for any tree we make; each level holds a descriptor while it is removed. */
 #define TREE_DEPTH_MAX 128
-/* Writers of one file that may overtake us before we give up. */
+/* How many other writers of the file may get the lock before us until we give up. */
 #define REPLACE_TRIES 100
 /* Longer than one step of any clock that file systems take their times from. */
 #define TICK_NS 100000000L
@@ -79,8 +79,8 @@ ssize_t fs_pread_all(const struct fs *fs, int fd, void *p, size_t n, off_t at)
 }
 
 /*
- * The temporary file has one fixed name, so that what a crash left is used up by the next writer,
- * and writers take turns by its lock: *fd is locked and still what `tmp` names, or negative.
+ * The temporary file has one fixed name, so that the next writer reuses what a crash left. Writers
+ * take turns by its lock: *fd is locked and still what `tmp` names, or negative.
  */
 static int open_temporary(const struct fs *fs, int dir, const char *tmp)
 {

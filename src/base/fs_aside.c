@@ -17,7 +17,7 @@
 
 #define COPY_PIECE 65536
 
-enum kind { GONE, PLAIN, FOLDER }; /* GONE: what is below under that name is not to be seen */
+enum kind { GONE, PLAIN, FOLDER }; /* GONE: the file below with that name is hidden */
 
 struct node {
         struct node *next;
@@ -227,8 +227,8 @@ static int node_take(struct fs_aside *a, const struct place *p, struct node **ou
                         node_drop(a, n);
                 return rc;
         }
-        /* Another file from now on: whoever has the one below open does not see what is changed
-         * here, and notices that the name leads elsewhere. */
+        /* From now on this is another file. A reader that has the one below open does not see the
+         * changes, and notices that the name leads to another file. */
         n->st.st_dev = own.st_dev;
         n->st.st_ino = own.st_ino;
         n->under = fd;

@@ -24,14 +24,14 @@ struct ulid {
 static struct {
         pthread_mutex_t lock;
         struct ulid ulid;
-        /* Chance that was drawn and not used: asking the kernel for each id takes longer than all
+        /* Random bits that are not used yet: asking the kernel for each id takes longer than all
          * the rest of making it. */
         const struct env *env;
         uint64_t chance[64];
         size_t left;
 } last = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* A forked child must not go on with its parent's chance: both would make the same ids. */
+/* A forked child must not continue with its parent's random bits: both would make the same ids. */
 static void forget_chance(void)
 {
         pthread_mutex_init(&last.lock, NULL);

@@ -359,7 +359,7 @@ INLINE enum outcome walk_value(struct walk *w, const char *p, bool build)
 {
         struct levels v;
         v.depth = v.held = 0;
-        /* A list of messages is no level of theirs. */
+        /* The level of a list of messages is not counted. */
         v.deepest = JSON_DEPTH_MAX + (*p == '[');
         do {
                 bool ended = true;

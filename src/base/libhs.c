@@ -27,8 +27,9 @@ static int load(struct steno_error *err)
         return rc;
 }
 
-/* A machine that does not have it is asked once, so that no search looks for it again. Where the
- * system failed, such as without descriptors, the next one tries again. */
+/* If the machine does not have Hyperscan, this is remembered, so that later searches do not look
+ * for it. If the system failed, for example because no descriptor was free, the next search tries
+ * again. */
 int libhs_need(struct steno_error *err)
 {
         struct steno_error why = {0};

@@ -13,7 +13,7 @@ int library_load(const char *soname, const struct library_entry *entries, librar
         void *lib = dlopen(soname, RTLD_NOW | RTLD_LOCAL);
         if (!lib) {
                 const char *why = dlerror();
-                /* The words are all that it leaves; later there may be descriptors again. */
+                /* The error is only known as a text. Later there may be descriptors again. */
                 if (strstr(why, strerror(EMFILE)) || strstr(why, strerror(ENFILE)))
                         return error_sys(err, -EMFILE, "loading %s", soname);
                 return error_set(err, STENO_EIO, "cannot load a library: %.200s", why);

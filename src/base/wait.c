@@ -47,8 +47,9 @@ enum { BELL_SILENT, BELL_RUNG, BELL_AWAITED };
 
 void wait_ring(struct wait_bell *bell)
 {
-        /* The thread may hear it and be gone before the system is asked to wake somebody at this
-         * address. Nobody sleeps there then, or somebody who looks again when he is woken. */
+        /* The thread may hear the ring and be gone before the system is asked to wake a thread at
+         * this address. Then no thread sleeps there, or one that checks its condition again when it
+         * is woken. */
         if (atomic_exchange(&bell->state, BELL_RUNG) == BELL_AWAITED)
                 syscall(SYS_futex, &bell->state, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, NULL, NULL, 0);
 }
@@ -66,8 +67,8 @@ bool wait_hear(struct wait_bell *bell, int64_t deadline)
                 if (rc != 0 && errno == ETIMEDOUT)
                         return atomic_exchange(&bell->state, BELL_SILENT) == BELL_RUNG;
         }
-        /* An exchange, because it may take a ring that came since: what was written before that one
-         * must be seen as well, and a store would not wait for it. */
+        /* This is an exchange, because there may have been another ring since: what was written
+         * before that ring must be seen as well, and a plain store would not ensure that. */
         atomic_exchange(&bell->state, BELL_SILENT);
         return true;
 }

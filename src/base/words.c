@@ -87,7 +87,7 @@ static bool is_joined(const unsigned char *p, size_t left)
         return left && p[0] >= 0xCC && composed_joins(decode(p, left, &step));
 }
 
-/* The same of one that has others with it, in the one spelling of all that look the same. */
+/* The same for a character that others join, in the normal form of all that look the same. */
 static void take_joined(struct cluster *k, const unsigned char *p, size_t left)
 {
         uint32_t c[COMPOSED_ROOM];
@@ -116,8 +116,8 @@ static void take(struct cluster *k, const unsigned char *p, size_t left)
                 take_joined(k, p, left);
 }
 
-/* Long runs with digits and letters of both cases in turns are data. `size` is how long it is as it
- * is compared: what is spelled otherwise is as long, and has as many letters of ASCII. */
+/* Long runs that alternate between digits and letters of both cases are data. `size` is the length
+ * of the normal form; other spellings give the same length, and as many ASCII letters. */
 static bool is_data(const unsigned char *p, size_t n, size_t size)
 {
         size_t digits = 0, upper = 0, lower = 0;

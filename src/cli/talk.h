@@ -31,7 +31,7 @@ struct talk_opts {
         {"model", 0, OPT_TEXT, "M", offsetof(type, talk.model),                                    \
             "the model's name ($STENO_MODEL)"},                                                    \
             {"provider", 0, OPT_TEXT, "NAME", offsetof(type, talk.provider),                       \
-                "whose API the endpoint speaks: openai, responses, anthropic, script "             \
+                "the API of the endpoint: openai, responses, anthropic, script "                   \
                 "($STENO_PROVIDER)"},                                                              \
             {"base-url", 0, OPT_TEXT, "URL", offsetof(type, talk.base_url),                        \
                 "an OpenAI-compatible endpoint ($OPENAI_BASE_URL)"},                               \
@@ -40,16 +40,17 @@ struct talk_opts {
             {"require-tool", 0, OPT_TEXT, "NAME|any", offsetof(type, talk.require_tool),           \
                 "the reply must call this tool"},                                                  \
             {"tools-as", 0, OPT_TEXT, "native|text", offsetof(type, talk.tools_as),                \
-                "text: for models without function calling"},                                      \
+                "text is for models without function calling"},                                    \
             {"max-turns", 0, OPT_NUMBER, "N", offsetof(type, talk.turns),                          \
-                "model calls of a run (50)"},                                                      \
-            {"max-seconds", 0, OPT_NUMBER, "N", offsetof(type, talk.seconds), "of a run"},         \
+                "at most N model calls in a run (50 by default)"},                                 \
+            {"max-seconds", 0, OPT_NUMBER, "N", offsetof(type, talk.seconds),                      \
+                "the time limit of a run"},                                                        \
             {"max-tokens", 0, OPT_NUMBER, "N", offsetof(type, talk.tokens),                        \
-                "of all requests and replies of a run"},                                           \
+                "at most N tokens in all requests and replies of a run"},                          \
             {"budget", 0, OPT_NUMBER, "N", offsetof(type, talk.budget),                            \
-                "tokens of one request: older tool outputs give way"},                             \
+                "at most N tokens in one request; older tool outputs are left out first"},         \
             {"no-tools", 0, OPT_FLAG, NULL, offsetof(type, talk.no_tools),                         \
-                "only the context tools: no commands, no MCP servers"},                            \
+                "offer only the context tools: no commands, no MCP servers"},                      \
             {"no-stream", 0, OPT_FLAG, NULL, offsetof(type, talk.no_stream),                       \
                 "ask for whole replies"},                                                          \
             {"strict", 0, OPT_FLAG, NULL, offsetof(type, talk.strict),                             \

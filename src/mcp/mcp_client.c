@@ -35,7 +35,7 @@ struct mcp_client {
         uint64_t start_ms;
         atomic_ullong next_id;
         pthread_mutex_t lock;
-        pthread_cond_t free; /* users became 0 */
+        pthread_cond_t free; /* signalled when users becomes 0 */
         struct mcp_transport *transport;
         unsigned users;
         bool broken; /* the transport has to be replaced */
@@ -276,7 +276,8 @@ static int connect_server(struct mcp_client *c, const struct steno_stop *stop,
         }
         if (rc == STENO_EUNSUPPORTED)
                 rc = initialize(c, t, deadline, stop, err);
-        /* It was slow, and not old: one of the modern era refuses the older handshake. */
+        /* The server was slow and not old: a server of the modern era refuses the older handshake.
+         * */
         if (rc == STENO_EPROTO && silent && discover(c, t, deadline, stop, &silent, NULL) == 0)
                 rc = 0;
         if (rc == 0)
@@ -427,7 +428,7 @@ static int add_tool(struct listing *l, const struct json *j, json_ref tool, stru
         /* A tool without a name cannot be called; the others still can. */
         if (json_type(j, name) != JSON_STRING)
                 return 0;
-        /* A server that sends its pages again and again has no more tools by that. */
+        /* A server that sends the same page again does not get more tools by that. */
         for (size_t i = 0; i < l->count; i++)
                 if (json_is(j, name, l->list[i].name))
                         return 0;

@@ -4,7 +4,7 @@
  *
  * Every exchange has a connection of its own for as long as it lasts; idle ones are kept for the
  * next. Owns the session id and the headers. A stream of the older era that ends before its answer
- * came is taken up again where it left off, when the server has numbered its events.
+ * is resumed where it stopped, if the server has numbered its events.
  */
 #include "mcp/mcp_param.h"
 #include "mcp/mcp_transport.h"
@@ -169,8 +169,8 @@ static void keep_answer(struct post *p, struct str text)
         p->done = true;
 }
 
-/* A server that did not take one answer in time gets no more of them beside this call: they keep
- * its own answer waiting. */
+/* A server that did not accept one answer in time gets no more answers during this call, because
+ * they would delay its own answer. */
 static void reply(struct post *p, const struct json *j)
 {
         int64_t now = time_monotonic_ms(), until = now + REPLY_MS;

@@ -94,7 +94,7 @@ static size_t shown_bytes(const struct grep_line *list, uint32_t n)
         return sum;
 }
 
-/* A match with the lines around it, of which the farthest go while it is too large alone. */
+/* A match with the lines around it; while it is too large, the farthest lines are dropped. */
 static size_t fit_match(struct grep_search *s, struct grep_match *m, struct grep_line *around)
 {
         struct grep_line *after = around + s->context;
@@ -296,8 +296,8 @@ static int search_lines(struct grep_search *s, size_t from, size_t to)
         return 0;
 }
 
-/* Is a match looked for right where a literal stands? Where it is known how far before the literal
- * one begins, and the engine's calls need not be few. */
+/* Is a match searched directly at a literal? Only if it is known how far before the literal a match
+ * begins, and if many calls of the engine are affordable. */
 static bool looks_at_places(struct grep_search *s, struct grep_code **code)
 {
         const struct pattern_info *info = &s->info[s->wide];
@@ -314,9 +314,9 @@ static void line_around(const struct grep_search *s, size_t at, size_t *from, si
         *to = line_end(s, at);
 }
 
-/* What the engine sees of a place: its line, or where no match sees a line feed all of the block,
- * so that the line need not be found. True: a match at [*start, *end) of the block. False also
- * where the line is to be looked at as a whole (*again). */
+/* Runs the engine at a place. It sees the line, or the whole block if no match can see a line feed,
+ * because then the line need not be found. True: a match at [*start, *end) of the block. False also
+ * if the whole line must be searched (*again). */
 static int try_place(struct grep_search *s, struct grep_code *code, struct grep_subject *sub,
     size_t base, size_t *start, size_t *end)
 {
@@ -330,8 +330,8 @@ static int try_place(struct grep_search *s, struct grep_code *code, struct grep_
         return rc;
 }
 
-/* The line of a place is looked at as a whole only where finding a match costs much, or where a CR
- * ends it, which the engine must not see. */
+/* The whole line of a place is searched only if finding a match costs much, or if it ends with a
+ * CR, which the engine must not see. */
 static int search_places(struct grep_search *s, struct grep_code *code)
 {
         const struct finder *f = &s->finder[s->wide];
@@ -660,7 +660,7 @@ static void prepare(struct grep_search *s)
 
 static int run(struct grep_search *s, const struct grep_source *source)
 {
-        /* Compiled before anything else, so that a bad pattern is told whatever the text. */
+        /* Compiled first, so that a bad pattern is reported for every text. */
         struct grep_mode mode = {s->opt->utf8, s->opt->case_sensitive};
         int rc = s->engine->compile(s->opt->pattern, &mode, &s->code[mode.utf8], s->err);
         if (rc == 0)

@@ -49,7 +49,7 @@ static size_t char_floor(const char *p, size_t n, size_t at)
 }
 
 /* A match that reaches the end of what a slice sees may be one only because of that end (\z). It is
- * tried once more in sight of the whole piece. Where that costs too much it is believed. */
+ * tried once more in sight of the whole piece. If that costs too much, the match is accepted. */
 static bool holds_in_piece(struct grep_search *s, struct grep_code *code, const struct piece *line,
     size_t *start, size_t *end)
 {
@@ -249,7 +249,7 @@ int grep_line_giant(struct grep_search *s, uint64_t from, uint64_t *next)
                 if (rc == 0)
                         rc = match_piece(s, &line, &start, &end);
                 /* A match that reaches the end of the window is tried again with a window of its
-                 * own, and believed if it reaches the end of that as well. */
+                 * own, and accepted if it reaches the end of that as well. */
                 if (rc == 1 && line.cut_after && end == line.n && start > LOOKBEHIND) {
                         rc = load_piece(s, from, line.offset + start, &line);
                         if (rc == 0)

@@ -241,7 +241,7 @@ static void put_sections(struct buf *out, struct draft *d, const struct excerpt 
                 return;
         }
         render(d, e, room, EXCERPT_ERROR_BYTES, m->outline.n);
-        /* Failures that both ends show anyway leave their share to them. */
+        /* If head and tail already show the failures, they get the room of the errors section. */
         if (d->errors.text.n < d->error_room)
                 render(d, e, room, d->errors.text.n, m->outline.n);
         put_range(out, "head", &d->head);
@@ -330,8 +330,8 @@ static void put_escaped(struct buf *out, struct str text)
 }
 
 /*
- * A short text that is not UTF-8 cannot stand in a message as it is, but need not be cut either: it
- * is shown whole. The ref leads to the bytes as they came.
+ * A short text that is not UTF-8 cannot be in a message unchanged, but it need not be cut either:
+ * it is shown whole, with escapes. The ref leads to the original bytes.
  */
 static bool try_escaped(const struct builder *b, struct buf *stub)
 {
@@ -358,8 +358,8 @@ int stub_build(
         if (b.f.binary)
                 b.kind = STUB_BINARY;
         b.limit = b.f.bytes > 0 ? (size_t)at_most((b.f.bytes - 1) / 2, STUB_MAX) : 0;
-        /* A few bytes that are not text are replaced whatever their number: what they are has to be
-         * said, even in more words than they are bytes. */
+        /* Even a few bytes that are not text are replaced by a stub: the model must learn what they
+         * are, even if the stub is longer than the bytes. */
         if (b.kind == STUB_BINARY && b.limit < BINARY_LEAST)
                 b.limit = BINARY_LEAST;
         draft_init(&d);

@@ -42,8 +42,7 @@ static const char *own(struct steno_tools *set, const struct json *j, json_ref r
 static int add_one(
     struct steno_tools *set, const struct json *j, json_ref function, struct steno_error *err)
 {
-        struct tool tool = {
-            /* They reach the conversation of the call and nothing else, a visitor's too. */
+        struct tool tool = {/* They reach only the conversation of the call, also for a visitor. */
             .flags = TOOL_PARALLEL | TOOL_PUBLIC | TOOL_INLINE | TOOL_VISITORS,
             .call = context_call};
         tool.name = own(set, j, json_get(j, function, "name"));

@@ -163,8 +163,9 @@ static uint64_t keep_leads(struct budget *b)
                 kept++;
         }
         uint64_t rest = b->tokens > used ? b->tokens - used : 0;
-        /* With all of them shown, turns have the rest. As long as some are missing, turns have no
-         * more than half: the missing ones take nothing from them when the budget grows. */
+        /* If all of them are shown, turns get the rest. As long as some are missing, turns get no
+         * more than half, so that they lose nothing when a larger budget shows more system
+         * messages. */
         bool whole = kept == all && !b->before->left.leads && used <= share;
         return whole || rest < share ? rest : share;
 }
@@ -278,7 +279,7 @@ static size_t turn_start(const struct budget *b, size_t end, bool *cut)
         return start;
 }
 
-/* What the user said at the beginning of a turn that is cut; h->count: it is not known. */
+/* The user's message at the beginning of a turn that is cut; h->count: it is not known. */
 static size_t cut_words(const struct budget *b)
 {
         for (size_t i = b->before->kept; i-- > 0;)

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "model/token.h"
 
-#define STRATEGIES_MAX 64 /* more says nothing that fewer would not */
+#define STRATEGIES_MAX 64 /* more strategies would have no further effect */
 
 struct parsing {
         const struct json *j;
