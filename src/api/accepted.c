@@ -76,7 +76,7 @@ int accepted_read(struct accepted *a, struct backend_store *store, struct steno_
         if (rc == STENO_ENOMEM)
                 return error_nomem(err);
         if (rc)
-                return 0; /* without the file nothing is accepted */
+                return 0; /* without the file no loss is accepted */
         json_init(&j);
         for (size_t at = 0; rc == 0 && at < n;) {
                 const char *lf = memchr(text + at, '\n', n - at);

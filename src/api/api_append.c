@@ -31,10 +31,10 @@ struct append_work {
         struct arena arena;
         struct backend_batch batch;
         struct append_ids *ids; /* NULL until something comes without an id */
-        bool guessed;           /* a call was looked for in the log: nobody may append meanwhile */
-        bool anew;              /* of a recording append: what is there already is stored again */
-        bool *made;             /* of each message: artifacts were made for it */
-        char *text;             /* the caller's JSON on one line, when it was not */
+        bool guessed; /* a call was looked for in the log, so no other append may come in between */
+        bool anew;    /* of a recording append: what is there already is stored again */
+        bool *made;   /* of each message: artifacts were made for it */
+        char *text;   /* the caller's JSON on one line, when it was not */
 };
 
 static int work_init(struct append_work *w, struct steno_conv *conv,
@@ -195,8 +195,8 @@ static bool is_in_batch(const struct append_work *w, const struct backend_entry 
 }
 
 /* A message that is stored already needs no files: the store compares the new one with it as it
- * came. Clients of a recording append use ids again. There another message with a used id gets an
- * id that is made, and so does a repeated message whose batch as a whole was not stored. */
+ * came. Clients of a recording append reuse ids. In that case, a different message with a used id
+ * gets a new id, and so does a repeated message whose batch as a whole was not stored. */
 static int look_for_id(struct append_work *w, struct backend_entry *e, struct str raw, bool *there,
     struct steno_error *err)
 {
@@ -288,7 +288,7 @@ static int carry(
         return rc;
 }
 
-/* The message as a view would copy it: with the large tokens that have left the line. */
+/* The message as a view would copy it, with the large tokens that are not in the log line. */
 static struct str shown(const struct backend_entry *e, struct str raw)
 {
         const struct about *a = &e->about;

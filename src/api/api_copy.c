@@ -2,8 +2,9 @@
  * api_copy.c - the conversations of one store into another, of whatever kinds the two are; and a
  * store of an earlier version.
  *
- * A conversation goes as the files of a bundle, and is there whole or not at all; so is a file of a
- * disk. Whoever is stopped does it again: what is there already is compared and left alone.
+ * A conversation is copied as the files of a bundle, whole or not at all, and so is a file of a
+ * disk. A copy that was stopped can be started again: it compares what the target has already, and
+ * does not copy it again.
  */
 #include "steno_copy.h"
 
@@ -112,7 +113,7 @@ static int sum_records(struct copying *x, struct backend_conv *conv, uint64_t up
         return rc < 0 ? rc : 0;
 }
 
-/* Has the source only grown since it was copied? */
+/* Has the conversation only grown in the source since it was copied? */
 static int has_gone_on(
     struct copying *x, struct backend_conv *from, struct backend_conv *to, bool *yes)
 {
@@ -200,7 +201,7 @@ static int move_old_away(struct copying *x, struct str project, struct str id)
         return rc;
 }
 
-/* Is what arrived what was sent? */
+/* Compares the copied conversation with its source. */
 static int verify(
     struct copying *x, struct backend_bundle *bundle, struct str project, struct str id)
 {
@@ -330,8 +331,8 @@ static int is_contained(struct copying *x, struct backend_conv *conv, bool *yes)
         return rc;
 }
 
-/* What was removed at the source since it was copied is removed here; what is new comes in by the
- * same door as the others, and goes to the trash at once. */
+/* A conversation that was removed in the source since it was copied is removed in the target, too.
+ * A new one is copied like the others, and moved to the trash at once. */
 static int copy_removed(struct copying *x, const struct trash_item *item, struct backend_conv *conv)
 {
         struct bundle_options opt = {0};

@@ -1,5 +1,5 @@
 /*
- * api_export.c - conversations on their way out: a bundle, or one of them for people to read.
+ * api_export.c - exports conversations as a bundle, or one of them for people to read.
  */
 #include "api/api_store.h"
 
@@ -16,7 +16,7 @@
 #include "base/tarball.h"
 #include "base/text.h"
 
-/* Larger texts are cut: a reader who wants all of it finds the log beside. */
+/* Larger texts are cut, because the log is in the bundle as well. */
 #define TRANSCRIPT_MAX (8 * MIB)
 
 struct chosen {

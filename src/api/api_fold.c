@@ -32,8 +32,8 @@ int steno_fold_new(struct steno_fold **out, struct steno_error *err)
         return 0;
 }
 
-/* A message alone says little: what openai and toolmessage share is openai's, and other formats
- * come in only where neither knows it. */
+/* A single message does not always show its format. If it fits openai and toolmessage, it counts as
+ * openai; other formats are tried only if it fits neither. */
 static const struct format *format_of(const struct json *j)
 {
         const struct format *best = &format_openai;
@@ -49,7 +49,7 @@ static const struct format *format_of(const struct json *j)
         if (score >= 20)
                 return best;
         const struct format *any = format_detect(j, 0);
-        return any ? any : &format_openai; /* whose describe says what is wrong with it */
+        return any ? any : &format_openai; /* its describe() reports what is wrong */
 }
 
 int steno_fold_push(struct steno_fold *f, const char *json, size_t n, struct steno_error *err)

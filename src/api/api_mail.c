@@ -106,12 +106,12 @@ static int take_question(void *ctx, const struct run_event *e)
         return 0;
 }
 
-/* How long the run may take to read its mail. One that is busy or stopped gets it later. */
+/* How long to wait for the run to read its mail. A busy or stopped run reads it later. */
 #define TAKEN_MS 1000
 #define LOOK_AGAIN_MS 5
 
-/* Two people may answer at the same time, and the first answer counts. The other one must not be
- * told that its answer counted. */
+/* Two people may answer at the same time, and the first answer counts. The second person must not
+ * get a success. */
 static int await_decision(struct backend_conv *conv, const char *name, struct question *q,
     bool allow, struct steno_error *err)
 {

@@ -3,8 +3,8 @@
  *
  *   {"default":{"outputs":"stub"},"shop":{}}
  *
- * A file that cannot be read costs the settings and nothing else: views have their defaults then,
- * and a change is refused, because it would lose what others have set.
+ * If the file cannot be read, only the settings are lost: views use their defaults, and a change is
+ * refused, because it would overwrite what others have set.
  */
 #include <stdlib.h>
 #include <string.h>

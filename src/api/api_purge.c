@@ -1,5 +1,5 @@
 /*
- * api_purge.c - taking deleted bytes off the disk, and whole conversations out of the trash.
+ * api_purge.c - removes deleted bytes from the disk, and whole conversations from the trash.
  */
 #include "api/api_recover.h"
 #include "api/api_store.h"
@@ -57,7 +57,7 @@ static int purge(struct steno_store *store, struct str project, const char *id, 
         rc = api_conv_wrap(store, conv, &whole, err);
         if (rc)
                 return rc;
-        /* The journal of a dead run keeps what was said until it is completed. */
+        /* Until a dead run is completed, its journal still has the text of its messages. */
         rc = api_recover(whole, err);
         if (rc == 0)
                 rc = backend_purge(whole->backend, &out->result, err);

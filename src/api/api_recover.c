@@ -1,10 +1,11 @@
 /*
- * api_recover.c - after a crash: what a dead run's journal knows and the log does not.
+ * api_recover.c - completes the log after a crash, from the journal of a dead run.
  *
- * A tool's outcome is synced to the journal before anyone is told, and appended to the log
- * afterwards under the id that it carries. A crash in between is completed here; doing it twice
- * is doing it once, because ids are (F1, F2). No tool is run again (F16). Whoever completes a run
- * holds its journal's lock, and writes the run's end last: a crash here leaves a dead run.
+ * A tool's outcome is synced to the journal before any event about it, and appended to the log
+ * afterwards under its own id. If a crash comes in between, this file appends it. Doing that twice
+ * has no further effect, because an id is stored only once (F1, F2). No tool is run again (F16).
+ * The process that completes a run holds the lock of its journal, and writes the run's end last. So
+ * a crash during recovery leaves a dead run again.
  */
 #include "api/api_recover.h"
 #include "api/api_aside.h"

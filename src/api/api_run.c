@@ -92,8 +92,8 @@ static bool is_ending(struct steno_run *run)
         return backend_run_last(run->conv, name, &life, NULL) == 0 && life == RUN_ENDED;
 }
 
-/* What a dead run left is completed before another one begins (run.h, J7). Who has read that a run
- * ended may begin the next one: the claim is waited for. */
+/* A dead run is completed before another one begins (run.h, J7). A client that has read the end of
+ * a run may begin the next one at once, so this waits until the claim is released. */
 static int claim_in_turn(struct steno_conv *conv, struct steno_run *run, struct steno_error *err)
 {
         int64_t until = time_monotonic_ms() + ENDING_MS;

@@ -1,9 +1,9 @@
 /*
  * api_search.c - asking: holding what the index proposes against the files, and the answer.
  *
- * A candidate is a block of a message or of an output. Its text is read where it lies and split
- * into words again; what the index cannot know (phrases, what must not occur, expressions) is
- * decided here, and so are the place and the snippet.
+ * A candidate is a block of a message or of an output. Its text is read from there and split into
+ * words again. Phrases, excluded words and expressions, which the index cannot know, are decided
+ * here, and so are the place and the snippet.
  */
 #include "api/api_search.h"
 

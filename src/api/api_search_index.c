@@ -1,9 +1,9 @@
 /*
- * api_search_index.c - making the index of words say what the files say.
+ * api_search_index.c - updates the index of words from the files.
  *
- * What is behind follows from the list of conversations (store/index) and from what the shards say
- * of themselves. Work is done in pieces with the lock held for one of them, so that a purge never
- * waits for long.
+ * The list of conversations (store/index) and the progress in the shards show what is missing. The
+ * work is done in pieces, and the lock is held for one piece only, so that a purge never waits for
+ * long.
  */
 #include "api/api_search.h"
 

@@ -1,6 +1,6 @@
 /*
- * api_verify.c - a store held against its seals (store/backend_seals.h): the log, every
- * conversation that was sealed, and those that the log knows and the store does not.
+ * api_verify.c - compares a store with its seals (store/backend_seals.h): the log, every sealed
+ * conversation, and conversations that are in the log and not in the store.
  */
 #include "api/api_store.h"
 

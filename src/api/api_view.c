@@ -3,7 +3,7 @@
  *
  * An openai view without edits streams (view_stream.h). A view with a budget or a token limit reads
  * from the end (view_tail.h). Every other view holds its page (view_hub.h), because formats with
- * turns and the other strategies look at all of it.
+ * turns, and the other strategies, need all of it.
  */
 #include <stdlib.h>
 #include <string.h>

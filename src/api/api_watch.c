@@ -1,6 +1,6 @@
 /*
- * api_watch.c - whoever may answer a run's questions says so in the store, so that the process that
- * holds the run knows how long to wait.
+ * api_watch.c - a process with a client that may answer a run's questions notes this in the store,
+ * so that the process that holds the run knows how long to wait.
  */
 #include <stdlib.h>
 

@@ -1,8 +1,7 @@
 /*
  * carry.c - see carry.h: the way in.
  *
- * A message that fits a log line is carried as it is, and nothing here costs it more than a look
- * at its size.
+ * A message that fits in a log line is stored unchanged, and costs only a check of its size.
  */
 #include "api/carry.h"
 

@@ -1,10 +1,10 @@
 /*
- * carry_restore.c - a message that is sent again brings the bytes that its files may have lost.
+ * carry_restore.c - restores lost files of a message from the message, when it is sent again.
  *
  * The append has compared it with what was stored, so its tokens and outputs are those that left
- * it: a part is known by its name, an output by the hash in the manifest. Of a tool message, whose
- * output is all of its text, the text counts also where file and manifest agree on something else:
- * a repair may have made the manifest's line of a file that was damaged by then. But a file whose
+ * it: a part is known by its name, an output by the hash in the manifest. In a tool message, the
+ * output is the whole text. This text counts even if file and manifest agree on something else,
+ * because a repair may have made the line of the manifest from a damaged file. But a file whose
  * hash the record names is the one that was written then. It stays as it is, even if this version
  * would write the same output otherwise.
  */

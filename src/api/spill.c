@@ -126,7 +126,7 @@ static int fill_up(struct spill *s, const char *p, size_t n, struct steno_error 
         return rc;
 }
 
-/* A quota is reached. What had come stays; behind it stands why there is no more (F9). */
+/* A quota is reached. Keeps what has arrived, and appends the reason why there is no more (F9). */
 static int mark_end(
     struct spill *s, const void *p, size_t n, const char *why, struct steno_error *err)
 {
@@ -158,7 +158,7 @@ static int to_file(struct spill *s, const void *p, size_t n, struct steno_error 
         return rc ? rc : look_at(s, p, n, err);
 }
 
-/* From here on it is a file. What was held so far goes first. */
+/* From here on the output is a file. Writes first what was held so far. */
 static int become_file(struct spill *s, struct steno_error *err)
 {
         struct buf hint;

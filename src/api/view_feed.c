@@ -95,7 +95,7 @@ static bool is_reasoning(const struct about *a, struct str fmt, struct str m)
         return format && format->reasons && format->reasons(m);
 }
 
-/* Messages that have more to say than results stay, whatever becomes of those. */
+/* Messages with other content besides results are kept, even if the results are left out. */
 static bool only_results(const struct about *a)
 {
         return a->answer_count && !a->call_count && (!a->role.n || str_is(a->role, "tool"));
@@ -139,7 +139,8 @@ static enum fate lay_ghost(struct view_feed *f, struct str id, uint64_t seq)
         return FATE_SHOWN;
 }
 
-/* Is it nothing but results of calls that are not shown? A call of the same id lays those. */
+/* Is it nothing but results of calls that are not shown? A later call with the same id ends
+ * this. */
 static enum fate lay_ghosts(struct view_feed *f, uint64_t seq, const struct about *about)
 {
         size_t laid = 0;
@@ -405,7 +406,8 @@ static int take_record(void *ctx, const struct backend_record *r)
         rc = view_amends_find(&f->amends, item.id, &e, f->err);
         if (rc)
                 return rc;
-        /* What took the place of a message stands there also when its own bytes are purged. */
+        /* A message that replaces another one is shown in its place, even if the bytes of the
+         * original were purged. */
         bool tombstone = str_is(about->kind, "tombstone");
         if (about->kind.n && !(e && e->by && tombstone)) {
                 f->gap = f->gap || tombstone;

@@ -251,8 +251,8 @@ static struct str copy_of(struct view_hub *v, struct str s)
         return s.n ? arena_dup(&v->arena, s) : STR("");
 }
 
-/* Short parts cost far more than their bytes: many of them in many messages would take more memory
- * than anybody expects of a history of that size. */
+/* Short parts cost far more memory than their bytes: many of them would take much more than the
+ * size of the history suggests. */
 static int charge(struct view_hub *v)
 {
         if (!format_charge(&v->charge, &v->tape, 0))

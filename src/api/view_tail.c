@@ -4,8 +4,8 @@
  * How much of the end is enough is found by trying (guess): the last 256 records, 512 and so on,
  * until the limit leaves out some of them. A guess begins a few records early, so that a result
  * finds its call and a segment its beginning. The view itself is then made in one pass from the
- * beginning of the page (final): segments before `from` are counted, the others held. Should the
- * messages that it finds there change the answer, it is made again with more.
+ * beginning of the page (final): segments before `from` are counted, the others held. If the
+ * messages that it finds there would change the answer, the view is made again with more records.
  */
 #include "api/view_tail.h"
 

@@ -17,8 +17,8 @@ struct exec_tool_options {
         bool visitors;                  /* some rule opens a command to visitors */
 };
 
-/* Everything is copied except opt->env, which must live until the process's last command has ended.
- * */
+/* Everything is copied except opt->env, which must live until the process's last command has
+ * ended. */
 int exec_tool_add(
     struct steno_tools *set, const struct exec_tool_options *opt, struct steno_error *err);
 

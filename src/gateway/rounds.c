@@ -189,8 +189,8 @@ static int save_seam(struct rounds *r, const struct wire_answer *reply, const st
         int rc = chain_after(r, shown, after, err);
         if (rc == 0 && strcmp(after, seam.before) != 0)
                 rc = seams_add(r->seams, r->owner, str_of(after), &seam, err);
-        /* A client names a turn by its first answer; the endpoint knows all of it by the last one.
-         * */
+        /* A client names a turn by its first answer; the endpoint knows all of it by the last
+         * one. */
         if (rc == 0 && strcmp(r->wire->name, "responses") == 0 && r->first_id.n) {
                 buf_clear(&seam.messages);
                 buf_clear(&seam.lead);

@@ -163,8 +163,8 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **re
         if (r->status)
                 access_log_request(r);
         *req_cls = NULL;
-        /* From here on, the connection's next request must not be cut off because of this answer.
-         * */
+        /* From here on, the connection's next request must not be cut off because of this
+         * answer. */
         unread_let_go(r->server->unread, &r->held);
         /* To give back a hundred megabytes takes the kernel milliseconds, in which this thread
          * would serve nobody. */

@@ -157,8 +157,8 @@ static char *describe_asked(const struct live *l, const struct steno_permission_
         return json;
 }
 
-/* Is a client connected that may answer, here or at another server? Releases the mutex meanwhile.
- * */
+/* Is a client connected that may answer, here or at another server? Releases the mutex
+ * meanwhile. */
 static bool is_watched(struct live *l)
 {
         struct runner *chat = l->chat;

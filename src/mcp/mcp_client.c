@@ -276,8 +276,8 @@ static int connect_server(struct mcp_client *c, const struct steno_stop *stop,
         }
         if (rc == STENO_EUNSUPPORTED)
                 rc = initialize(c, t, deadline, stop, err);
-        /* The server was slow and not old: a server of the modern era refuses the older handshake.
-         * */
+        /* The server was slow and not old: a server of the modern era refuses the older
+         * handshake. */
         if (rc == STENO_EPROTO && silent && discover(c, t, deadline, stop, &silent, NULL) == 0)
                 rc = 0;
         if (rc == 0)
@@ -332,8 +332,9 @@ static int restart(struct mcp_client *c, const struct steno_stop *stop, struct s
         if (!c->broken)
                 return 0;
         if (c->restarts >= RESTARTS_MAX)
-                return error_set(err, STENO_EIO, "MCP server %.40s died %u times and is left alone",
-                    c->server->name, c->restarts + 1);
+                return error_set(err, STENO_EIO,
+                    "MCP server %.40s died %u times and is not started again", c->server->name,
+                    c->restarts + 1);
         c->restarts++;
         if (c->transport)
                 c->transport->ops->close(c->transport);

@@ -65,8 +65,8 @@ int backend_bundle_compare(const char *a, const char *b);
 
 /* ---- in ---- */
 
-/* Opens a temporary place for conversations that come in. What is not installed is removed with it.
- * */
+/* Opens a temporary place for conversations that come in. What is not installed is removed with
+ * it. */
 int backend_incoming_open(
     struct backend_store *store, struct backend_incoming **out, struct steno_error *err);
 /* NULL does nothing. */

@@ -240,7 +240,7 @@ static void a_server_that_dies_in_a_call_gives_an_error_and_is_started_again(voi
         fake_init(&f);
         assert_int_equal(fake_run(&f, &r.set, "mcp__fake__die", "{}"), STENO_EIO);
         assert_int_equal(fake_run(&f, &r.set, "mcp__fake__echo", "{}"), STENO_EIO);
-        assert_non_null(strstr(f.err.msg, "left alone"));
+        assert_non_null(strstr(f.err.msg, "not started again"));
         fake_release(&f);
         rig_release(&r);
 }

@@ -176,7 +176,7 @@ static void start(struct request *r, struct input *in)
         }
         if (rc == 0 && newest.live) {
                 request_error(
-                    r, 409, "conflict", "run %s of this thread is still going on", newest.id);
+                    r, 409, "conflict", "run %s of this thread is still active", newest.id);
                 return;
         }
         if (rc == 0)

@@ -261,7 +261,7 @@ static bool prepare(struct turn *t, const struct vercel_app_turn *what)
                 vercel_fold_keep(t->fold, what->parts[i]);
         int rc = begin_run(t, &err);
         if (rc == STENO_ECONFLICT)
-                request_error(r, 409, "conflict", "a run of this chat is still going on");
+                request_error(r, 409, "conflict", "a run of this chat is still active");
         else if (rc)
                 request_failed(r, rc, &err);
         return rc == 0;

@@ -219,8 +219,8 @@ static void start(struct request *r, struct wish *w)
         dialog_start(r, &turn, &vercel_projection);
 }
 
-/* Does the page ask again for a turn whose answer was lost on the way? True: `newest` is that turn.
- * */
+/* Does the page ask again for a turn whose answer was lost on the way? True: `newest` is that
+ * turn. */
 static int was_answered(
     struct wish *w, const struct dialog_run *newest, bool *answered, struct steno_error *err)
 {
@@ -256,8 +256,7 @@ static void take_wish(struct request *r, struct wish *w)
         } else if (newest.live && w->seq && !w->regenerate && !w->target) {
                 dialog_watch(r, newest.id, &vercel_projection);
         } else if (newest.live) {
-                request_error(
-                    r, 409, "conflict", "run %s of this chat is still going on", newest.id);
+                request_error(r, 409, "conflict", "run %s of this chat is still active", newest.id);
         } else if (answered) {
                 dialog_watch(r, newest.id, &vercel_projection);
         } else if ((rc = agree(r, w, &err)) != 0 || (rc = append_last(w, &err)) != 0) {

@@ -240,7 +240,7 @@ struct pg_snapshot {
         struct pg_tx tx; /* store NULL: it is closed */
 };
 int pg_snapshot_open(struct pg_conv *c, struct pg_snapshot *out, struct steno_error *err);
-/* One that is closed already is left alone. */
+/* Does nothing if it is closed already. */
 void pg_snapshot_close(struct pg_snapshot *s);
 
 /* ---- conversations as files: pg_scratch.c, pg_layout.c, pg_load.c ---- */
