@@ -17,8 +17,8 @@
 /* ---- amendments ---- */
 
 /*
- * A message that took another's place is known by its own id too, but amended through the one that
- * was there first: so all that happened to a place is found under one name.
+ * A message that replaces another one also has an id of its own, but amendments name the id of the
+ * first message in that place. So everything that happened to a place is found under one id.
  */
 static int name_targets(struct admission *a, struct append_request *q)
 {
@@ -69,7 +69,7 @@ static int follow_target(void *ctx, const struct backend_record *r)
         return t->by.failed ? t->by.failed : t->deleted;
 }
 
-/* Is a message of this id in its place, or what came there behind it? */
+/* Does a message with this id exist, or one that has replaced it? */
 static int look_for_target(
     struct admission *a, const struct backend_entry *e, bool *there, struct steno_error *err)
 {
@@ -124,7 +124,7 @@ static int look_for_targets(struct admission *a, struct append_request *q)
 
 /* ---- the expected seq ---- */
 
-/* More than one dead run leaves. */
+/* One dead run leaves fewer records than this. */
 #define RECOVERED_MAX 4096
 
 static int stop_at_other(void *ctx, const struct backend_record *r)
@@ -139,8 +139,8 @@ static int stop_at_other(void *ctx, const struct backend_record *r)
         return !recovered;
 }
 
-/* Is all that came behind `seq` what was completed of a run that died? A writer that had seen
- * everything before has seen all that others wrote. */
+/* Are all records behind `seq` from the recovery of a dead run? Then a writer that had seen
+ * everything before has seen all that other writers wrote. */
 static bool saw_all(struct admission *a, uint64_t seq)
 {
         uint64_t count = 0;
@@ -194,7 +194,8 @@ static int pair_batch(struct admission *a, struct append_request *q, struct pair
                         return error_nomem(&q->err);
                 about->orphan = about->duplicate = false;
                 for (size_t k = 0; k < about->answer_count; k++) {
-                        /* What a run's journal says is true, however late it comes. */
+                        /* The pairing in a run's journal is right, however late the result
+                         * comes. */
                         bool late = about->of && about->of + PAIRING_WINDOW < a->seq + 1 + i;
                         if (m[k].verdict == PAIRING_OK || late)
                                 continue;

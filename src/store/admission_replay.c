@@ -1,5 +1,6 @@
 /*
- * admission_replay.c - what an append finds that is there already: by id, and by idempotency key.
+ * admission_replay.c - finds messages of an append that are stored already: by id, and by
+ * idempotency key.
  */
 #include "store/admission.h"
 
@@ -140,7 +141,7 @@ static int refuse_replay(
         return conflict(q, i, WHY[like]);
 }
 
-/* The records that this batch would have, held against its messages one by one. */
+/* Compares the records that this batch would have with its messages, one by one. */
 struct comparison {
         struct admission *a;
         struct append_request *q;
@@ -157,7 +158,7 @@ static int compare_next(void *ctx, const struct backend_record *r)
         struct append_request *q = c->q;
         struct backend_batch *b = q->batch;
         uint64_t want = c->first_seq + c->at;
-        /* Damage before it is none of its business; what a repair left of a record has its seq. */
+        /* Damage before the batch does not matter; a tombstone of a repair has its record's seq. */
         if (r->damaged && (r->rec.seq ? r->rec.seq : r->last_seq) < want)
                 return 0;
         if (r->damaged || r->rec.seq != want) {

@@ -1,6 +1,6 @@
 /*
- * backend_said.c - what a record says of an output that left its message: for one whose own
- * description was lost.
+ * backend_said.c - what a record says about an output that was taken out of its message, for
+ * outputs whose own description was lost.
  */
 #include "store/backend.h"
 

@@ -1,6 +1,6 @@
 /*
- * backend_values.c - what backends hand out, whatever kind they are: letting go of it, finding
- * something in it, and telling of it.
+ * backend_values.c - values that all kinds of backends hand out: freeing them, finding something in
+ * them, and reporting them.
  */
 #include "store/backend.h"
 

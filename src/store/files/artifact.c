@@ -31,7 +31,7 @@ struct artifact {
         struct artifact_info info;
         bool broken; /* a write failed: it cannot be closed any more */
         struct quota_share share;
-        bool unlimited; /* whatever the quota says */
+        bool unlimited; /* ignores the quota */
 };
 
 const char *const artifact_suffixes[ARTIFACT_SUFFIXES] = {".json", ".txt", ".bin", ".log"};
@@ -99,7 +99,7 @@ static int put_line(struct artifact *a, bool sync, struct steno_error *err)
         return rc;
 }
 
-/* Makes the file. `announce`: others are told of it before it is closed. */
+/* Makes the file. `announce`: the manifest names it before it is closed. */
 static int begin(struct files_conv *conv, const struct artifact_info *as, struct str want,
     bool announce, struct artifact **out, struct steno_error *err)
 {
@@ -479,7 +479,7 @@ void artifact_undo(struct files_conv *conv, const char *id)
         if (artifact_find(conv, str_of(id), &info, NULL))
                 return;
         if (info.state == ARTIFACT_OPEN) {
-                /* On a full disk there is room for the tombstone only after this. */
+                /* On a full disk, this makes the room for the tombstone. */
                 int fd = open_file(conv, &info, O_WRONLY);
                 if (fd >= 0) {
                         fs->ftruncate(fs, fd, 0);
@@ -505,8 +505,8 @@ static int look_for_claim(void *ctx, const struct artifact_info *info)
         return c->taken;
 }
 
-/* Moves the bytes that stand under its name out of the way, unless they are another's, who got
- * the name when the file was gone. */
+/* Moves the file with its name to the quarantine, unless it belongs to another artifact that got
+ * the name after the file was lost. */
 static int set_aside(
     struct files_conv *conv, const struct artifact_info *info, struct steno_error *err)
 {

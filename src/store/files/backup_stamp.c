@@ -33,7 +33,7 @@ static void put_file(struct stamping *s, const char *name, const struct stat *st
 
 static int put_entry(void *ctx, const char *name, unsigned char type);
 
-/* Its own times say nothing: hidden files come and go in it. */
+/* The folder's own times do not count, because hidden files are made and removed in it. */
 static int put_folder(struct stamping *s, const char *name)
 {
         struct stamping below = *s;

@@ -88,7 +88,7 @@ static int measure_records(struct verifying *v)
 static int refuse_finding(void *ctx, const struct check_finding *f)
 {
         struct verifying *v = ctx;
-        if (f->lost) /* which the record says itself, and every check of the store will */
+        if (f->lost) /* the record says so itself, and every check of the store will report it */
                 return 0;
         return f->seq ? error_set(v->err, STENO_EPROTO, "record %llu: %.150s",
                             (unsigned long long)f->seq, f->what)

@@ -196,7 +196,7 @@ static int part_of(struct preparing *p, struct str name, struct bundle_entry *e,
         return 0;
 }
 
-/* Is it there with its bytes? Only a partial export can do something about it. */
+/* Does the part exist with its bytes? Only a partial export can continue without it. */
 static int look_at_part(struct preparing *p, struct str name, bool *there)
 {
         char path[128];
@@ -436,7 +436,7 @@ static int add_file(struct preparing *p, const char *name, uint64_t size)
         return measure(p, e);
 }
 
-/* As far as its last whole line: its writer may live. */
+/* Up to its last whole line, because its writer may be alive. */
 static int add_run(void *ctx, const char *run)
 {
         struct preparing *p = ctx;

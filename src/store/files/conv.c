@@ -158,8 +158,8 @@ int conv_find_end(struct files_conv *c, int log, const struct ids *known, struct
                 sys = fs->fstat(fs, log, &st);
         int rc = sys ? error_sys(err, sys, "looking at messages.jsonl")
                      : log_find_end(fs, log, (uint64_t)st.st_size, ids->mark, out, err);
-        /* Another file than the one that was written, a copy of it perhaps: seqs that had receipts
-         * are not given out again, and their records are not torn, whatever stands before them. */
+        /* This is another file than the one that was written, perhaps a copy of it. Seqs that had
+         * receipts are not used again, and their records are not torn, whatever is before them. */
         bool other = rc == 0 && out->size && !ids->mark.size;
         uint64_t known_seq = other ? seq_of_any_log(c) : 0;
         if (known_seq)
@@ -327,8 +327,9 @@ static int cut_tail(struct files_conv *c, struct log_end *e, struct steno_error 
 }
 
 /*
- * Damage at the end, or records that are missing there: what is written next must neither become
- * one line with it nor be of one span with what lies before it, where a gap is torn (L4).
+ * There is damage at the end, or records are missing there. The next record must not share a line
+ * with the damage. It must not be in one span with the records before it either, because a gap in a
+ * span counts as torn (L4).
  */
 static int close_span(struct files_conv *c, struct log_end *e, struct steno_error *err)
 {
@@ -383,8 +384,8 @@ static int mend_end(struct files_conv *c, struct log_end *e, struct steno_error 
         return 0;
 }
 
-/* Others appended behind `from`: their records may hold calls and results. 0: what was known is of
- * no use any more. */
+/* Other processes have appended behind `from`, perhaps calls and results. 0: the known state is not
+ * valid any more. */
 static void mend_pairing(struct files_conv *c, uint64_t from, uint64_t end)
 {
         if (!c->pairing)
@@ -448,7 +449,7 @@ void conv_settle(struct files_conv *c)
         if (!(ids || c->spare) || !c->known || c->poisoned)
                 return;
         if (fs->flock(fs, c->dir, LOCK_EX | LOCK_NB) != 0)
-                return; /* whoever has it walks what is missing */
+                return; /* the process that has it reads what is missing */
         if (fs->stat(fs, c->dir, "messages.jsonl", &st) == 0 && st.st_ino == c->log_ino &&
             (uint64_t)st.st_size == c->at.end) {
                 if (ids)

@@ -114,7 +114,7 @@ int conv_cover_ids(struct files_conv *c, struct steno_error *err)
         }
         if (rc == 0 && kept)
                 ids_flush(&c->ids);
-        /* An index that could not be kept must not answer "new" for what is there. */
+        /* An index that could not be updated must not answer "new" for an id that is in the log. */
         if (rc == 0 && ids_covered(&c->ids) != c->at.end)
                 rc = error_set(
                     err, STENO_EIO, "ids.idx of conversation \"%.100s\" cannot be written", c->id);
@@ -241,7 +241,7 @@ static int adopt(const struct catching *k, struct ids *build, struct steno_error
         return rc ? error_sys(err, rc, "writing ids.idx") : 0;
 }
 
-/* There is no index that could be gone on with. */
+/* There is no index that could be continued. */
 static int build_new(struct catching *k, struct steno_error *err)
 {
         struct files_store *s = k->conv->store;

@@ -47,7 +47,7 @@ int conv_learn_names(
         c->id = name_of(c->folder, id, said_id, &c->named);
         c->project_id = name_of(c->project->folder, project, said_project, &c->named);
         int rc = c->id && c->project_id ? 0 : error_nomem(err);
-        /* Then it could have told. */
+        /* meta.json exists and cannot be read, so the id is unknown. */
         if (rc == 0 && sys && sys != -ENOENT && !c->named)
                 rc = error_sys(err, sys, "reading meta.json");
         c->meta_stale = rc == 0 && (!said_id || !said_project || strcmp(said_id, c->id) != 0 ||

@@ -1,8 +1,8 @@
 /*
  * conv_size.c - how much room the outputs and large tokens of a conversation take (files.h).
  *
- * Files are counted as they are, also those that are still being written. When names in the folders
- * and the list of outputs look as they did, nobody has to count again.
+ * Files are counted as they are, also those that are still being written. If the names in the
+ * folders and the list of outputs have not changed, the files are not counted again.
  */
 #include "store/files/conv.h"
 
@@ -33,7 +33,7 @@ uint64_t files_outputs_size(struct files_conv *conv)
         for (size_t i = 0; i < FOLDER_COUNT; i++) {
                 c.dir = c.fs->open(c.fs, conv->dir, FOLDERS[i], O_RDONLY | O_DIRECTORY, 0);
                 if (c.dir < 0)
-                        continue; /* it has none, or nobody may look: nothing to count */
+                        continue; /* there is none, or it may not be read: nothing to count */
                 c.fs->list(c.fs, c.dir, count_file, &c);
                 c.fs->close(c.fs, c.dir);
         }

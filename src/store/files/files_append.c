@@ -3,8 +3,8 @@
  *
  * Callers queue; the first one leads. The leader takes the conversation's lock, admits what is in
  * the queue batch by batch (idempotency, expected seq, pairing), writes the admitted ones at once
- * and syncs once. A batch that is refused costs the others nothing. Whatever fails after
- * admission fails for all, and what the leader thought it knew is forgotten.
+ * and syncs once. A batch that is refused costs the others nothing. A failure after admission fails
+ * all of them, and the leader forgets its cached state.
  */
 #include "store/files/append_work.h"
 
@@ -207,7 +207,7 @@ static void fail_admitted(struct append_request *list, const struct steno_error 
         }
 }
 
-/* The write did not come through: take back what there is of it. */
+/* The write failed: removes what was written of it. */
 static int roll_back(struct files_conv *c, int rc, const char *what, struct steno_error *err)
 {
         const struct fs *fs = c->store->env->fs;
@@ -218,8 +218,8 @@ static int roll_back(struct files_conv *c, int rc, const char *what, struct sten
         return code;
 }
 
-/* After a failed sync nobody knows what the disk holds (S5): take the records back so that no
- * later sync can be mistaken for theirs, and stop using the handle. */
+/* After a failed sync it is unknown what the disk holds (S5). Takes the records back, so that a
+ * later sync does not seem to cover them, and stops using the handle. */
 static int poison(struct files_conv *c, int rc, struct steno_error *err)
 {
         int code = roll_back(c, rc, "syncing messages.jsonl", err);
@@ -228,9 +228,9 @@ static int poison(struct files_conv *c, int rc, struct steno_error *err)
 }
 
 /*
- * The blocks of many logs that begin at once would lie scattered, one here and one there, and
- * every sync then has to write where they are as well as what is in them. A large file gets its
- * blocks in a row without being asked. What is not used goes back when the handle does.
+ * If many logs begin at once, their blocks would be scattered over the disk, and every sync would
+ * have to write their places as well as their contents. A large file gets consecutive blocks
+ * anyway. Unused blocks are released when the handle is closed.
  */
 static void reserve_first_blocks(struct files_conv *c, size_t n)
 {
@@ -320,7 +320,7 @@ static struct append_request *admit_all(struct group *g, struct append_request *
                 if (rc == ADMIT_LATER)
                         break;
                 q->rc = rc == ADMIT_REPLAY ? 0 : rc;
-                /* What was known is gone: finish what was admitted before going on. */
+                /* The cached state is gone: finish the admitted batches before continuing. */
                 if (!g->conv->known)
                         return q->next;
         }
@@ -352,7 +352,7 @@ static struct append_request *commit(struct files_conv *c, struct append_request
                 rc = c->poisoned ? rc : write_group(&g, &err);
                 if (rc)
                         fail_admitted(list, &err, rc);
-                /* What should have been synced with it still has to be. */
+                /* Replayed records that should have been synced with it still have to be synced. */
                 if (rc && g.admission.replayed_full && !c->poisoned)
                         rc = sync_replayed(c, &err);
                 if (c->poisoned)

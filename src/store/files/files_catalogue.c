@@ -1,7 +1,7 @@
 /*
  * files_catalogue.c - lists and searches of an embedded store: its index (store/index) and its
- * words (store/search), opened when they are first needed; and what only a look at every folder
- * tells.
+ * words (store/search), opened when they are first needed; and figures that need a look at every
+ * folder.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -288,8 +288,8 @@ int files_search_discard(struct files_store *s, struct steno_error *err)
         return rc ? rc : search_discard(search, err);
 }
 
-/* Questions have connections of their own. Whoever adds holds its own for as long as a piece takes,
- * and in a server that is a thread of the lowest priority, for which nobody is to wait. */
+/* Searches have connections of their own. The indexer holds its connection while it adds a piece.
+ * In a server it is a thread of the lowest priority, and searches must not wait for it. */
 int files_search_each(struct files_store *s, const struct search_ask *ask, search_hit_fn each,
     void *ctx, struct steno_error *err)
 {

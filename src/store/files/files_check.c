@@ -99,8 +99,8 @@ int files_check_entry(struct check *k, const char *path, enum files_check_entry 
         return check_entry(k, path, false, out);
 }
 
-/* What a seal says is for those who verify it. Here it only has to be what others can read and
- * copy. */
+/* `steno verify` checks what a seal says. Here its files only have to be files that can be read and
+ * copied. */
 int files_check_seal(struct check *k)
 {
         static const char *const FILES[] = {"seal/leaves", "seal/checkpoints", "seal/purged"};
@@ -127,8 +127,9 @@ static int look_at_names(struct check *k, const struct json *j, struct meta_stat
         json_ref id = json_get(j, 0, "id"), project = json_get(j, 0, "project");
         bool wrong = !json_is(j, id, c->id);
         if (!wrong && json_is(j, project, c->project_id)) {
-                /* Every meta.json has it from the beginning, and the log can give it back. Without
-                 * it somebody else has written this file, or its bytes have changed. */
+                /* Every meta.json has this time from the beginning. If it is missing, another
+                 * program wrote the file, or its bytes have changed. The log can restore the
+                 * time. */
                 char created[TIME_TEXT];
                 if (json_get(j, 0, "createdAt") == JSON_NONE &&
                     meta_created(k->fs, c->dir, created))
@@ -238,8 +239,8 @@ int files_check_ids_file(struct check *k)
 
 /* ---- all of it ---- */
 
-/* What cannot be looked at is a finding, and the rest is looked at all the same. A conversation
- * that was removed meanwhile, and a caller who wants no more, end it. */
+/* Something that cannot be read is a finding, and the check continues. It ends if the conversation
+ * was removed meanwhile, or if the caller wants no more. */
 static int go_on(struct check *k, int rc)
 {
         if (rc >= 0 || rc == STENO_ENOMEM || rc == STENO_EINTERRUPTED || rc == STENO_ENOTFOUND)

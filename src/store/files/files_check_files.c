@@ -55,8 +55,7 @@ static int check_artifact(struct check *k, const struct artifact_info *info)
         if (info->state != ARTIFACT_CLOSED)
                 return 0; /* unfinished ones have what had arrived */
         snprintf(path, sizeof path, "artifacts/%s/%s", info->kind, info->name);
-        /* A manifest can be changed to say anything, so nothing else is moved because of what it
-         * says. */
+        /* A changed manifest may say anything, so only outputs may be moved because of it. */
         if (strcmp(info->kind, "tool") == 0 || strcmp(info->kind, "terminal") == 0)
                 rc = files_check_entry(k, path, &entry);
         if (rc)
@@ -232,8 +231,8 @@ static int is_closed(struct check *k, struct str ref, const struct artifact_info
         if (rc && rc != STENO_ENOTFOUND)
                 return error_set(k->err, rc, "artifact %.*s cannot be looked up",
                     (int)(ref.n > 40 ? 40 : ref.n), ref.p);
-        /* Refs that say how large it is were made when it was closed; others may be to one that
-         * was left unfinished. */
+        /* A ref with a size was made when the artifact was closed. A ref without one may be to an
+         * artifact that was left unfinished. */
         return rc == 0 && (info.state != ARTIFACT_OPEN || info.live || !said->size);
 }
 

@@ -53,7 +53,8 @@ static int look_at_end(struct log_check *l, bool strange)
                 rc = error_sys(k->err, l->fd, "opening messages.jsonl");
         if (rc == 0 && k->repair)
                 rc = conv_repair(c, k->err); /* a torn tail goes to the quarantine, */
-        /* Nobody knows how long a log was that is gone with its index: one tombstone stands for it.
+        /* If a log is lost together with its index, its length is unknown: one tombstone stands for
+         * all of it.
          */
         if (rc == 0 && k->repair && missing && c->at.last_seq == 0)
                 c->at.last_seq = l->at.last_seq = 1;
@@ -77,10 +78,10 @@ static int look_at_end(struct log_check *l, bool strange)
 /* ---- records that are lost ---- */
 
 /*
- * What a repair has put tombstones in the place of stays lost, and is told of by every check, as
- * one finding for records that stood one behind the other. The check that repairs and those that
- * come after it say the same words, because a loss is accepted by them. Of a copy, records are
- * missing at the end where the log was copied before ids.idx.
+ * Records that a repair has replaced by tombstones stay lost. Every check reports them, with one
+ * finding for consecutive records. The check that repairs and all later ones use the same words,
+ * because a loss is accepted by these words. In a copy, records are missing at the end if the log
+ * was copied before ids.idx.
  */
 static int tell_lost(struct log_check *l)
 {

@@ -2,8 +2,8 @@
  * files_check_origin.c - what a fork says of where it came from, in meta.json (check.h).
  *
  * `origin` has the last record that was taken, and which records up to there were lost by then
- * (fork.c). Those are no damage of the fork; what is lost later is. Forks of earlier versions say
- * nothing of losses: for them a tombstone that is older than the fork came along.
+ * (fork.c). Those are no damage of the fork; later losses are. Forks of earlier versions do not
+ * list losses: for them, a tombstone that is older than the fork was copied from the origin.
  */
 #include "store/files/files_check_work.h"
 

@@ -3,7 +3,7 @@
  * (files.h).
  *
  * What is not a folder holds nothing of the store, so a repair moves it to the quarantine as it is.
- * A link stays: whoever made it has something elsewhere, and knows what the link is worth.
+ * A link is not moved, because a person made it on purpose and its target may still be needed.
  */
 #include "store/files/conv.h"
 
@@ -47,7 +47,8 @@ int files_lacks_projects(const struct files_store *s, struct steno_error *err)
                                           "projects is not a folder; steno check says more");
 }
 
-/* The quarantine cannot go there itself: it makes room first, under a name that says what it is. */
+/* An entry in the place of the quarantine cannot be moved into it: it is renamed first, to a name
+ * that says what it is. */
 static int move_aside(struct files_store *s, const char *name, struct steno_error *err)
 {
         const struct fs *fs = s->env->fs;

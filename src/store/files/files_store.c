@@ -76,7 +76,7 @@ static int prepare(struct files_store *s, uint32_t flags, struct steno_error *er
         if (rc)
                 return rc;
         if ((flags & STENO_OPEN_REPAIR) && files_look_at_place(s, "projects") != FILES_PLACE_OK)
-                return 0; /* whoever needs it is told */
+                return 0; /* calls that need it report the error */
         return files_open_projects(s, err);
 }
 
@@ -418,8 +418,9 @@ static int table_open(struct files_store *s, struct files_project *project,
         if (rc)
                 return error_sys(err, rc, "opening conversation %s", folder);
         for (struct files_conv *c = *row_of(s, st.st_ino); c; c = c->next) {
-                /* A folder that was removed and made again is another conversation; a poisoned
-                 * handle is never handed out again (S5), nor one without its id to who knows it. */
+                /* A folder that was removed and made again is another conversation. A poisoned
+                 * handle is never handed out again (S5), and a handle without an id is not given to
+                 * a caller that knows the id. */
                 if (c->project == project && c->dir_ino == st.st_ino && c->dir_dev == st.st_dev &&
                     !c->poisoned && (c->named || place->id.n == 0) &&
                     strcmp(c->folder, folder) == 0) {
@@ -649,7 +650,7 @@ void files_conv_release(struct files_conv *conv)
         pthread_mutex_lock(&s->mutex);
         let_go(conv);
         evict(s);
-        /* What is idle now waits for the syncer. Descriptors may not: sync some here. */
+        /* The idle ones wait for the syncer. Descriptors cannot wait, so some are synced here. */
         while (s->oldest && s->conv_count > s->open_max + s->open_max / 2) {
                 struct files_conv *c = s->oldest;
                 files_conv_hold(c);

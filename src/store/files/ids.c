@@ -220,8 +220,8 @@ void ids_open(struct ids *ids, const struct env *env, uint64_t boot, int dir, ui
         *ids = (struct ids){.env = env, .dir = dir, .fd = -1, .boot = boot, .log = log};
         int fd = fs->open(fs, dir, NAME, O_RDWR, 0);
         if (fd == -EROFS || fd == -EACCES)
-                fd = fs->open(
-                    fs, dir, NAME, O_RDONLY, 0); /* who may not write still reads the mark */
+                fd = fs->open(fs, dir, NAME, O_RDONLY,
+                    0); /* a reader without the right to write still reads the mark */
         if (fd < 0)
                 return;
         ssize_t got = fs_pread_all(fs, fd, &h, sizeof h, 0);
@@ -568,7 +568,7 @@ bool ids_is_flushed(const struct ids *ids)
         return ids->pending_count == 0 && ids->mark_written == ids->mark.size;
 }
 
-/* Room for one more: what waits goes into the file where it may not become more. */
+/* Makes room for one more entry: writes the waiting entries if there may not be more. */
 static bool make_room(struct ids *ids)
 {
         unsigned max = ids->large_groups ? IDS_PENDING_MAX : IDS_PENDING;

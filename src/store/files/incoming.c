@@ -102,7 +102,8 @@ int incoming_install(struct incoming *in, uint32_t number, struct str project, s
                 if (rc == 0)
                         rc = fs->fsync(fs, place);
                 fs->close(fs, place);
-                /* Once more: whoever read the first line before the rename found nothing. */
+                /* Again, because a process that read the first line before the rename found
+                 * nothing. */
                 recent_note_name(s, to_project, to);
         } else {
                 rc = place;

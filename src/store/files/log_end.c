@@ -1,5 +1,5 @@
 /*
- * log_end.c - where a log ends: the laws of log.h, applied to what a crash or somebody's editor has
+ * log_end.c - where a log ends: the laws of log.h, applied to what a crash or a person's editor has
  * left. Nothing here writes.
  */
 #include "store/files/log.h"

@@ -2,9 +2,9 @@
  * meta.c - meta.json: what is known of a conversation beside its messages. Replaced as a whole,
  * under the conversation's lock.
  *
- * It says id and project too, for people and for folders with a hashed name. Where it is lost or
- * is another conversation's (names.c), whoever reads it gets the true names, and the next change
- * of the conversation writes them.
+ * It says id and project too, for people and for folders with a hashed name. If the file is lost or
+ * belongs to another conversation (conv_names.c), readers get the correct names, and the next
+ * change of the conversation writes them.
  */
 #include "store/files/conv.h"
 

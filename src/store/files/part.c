@@ -80,7 +80,7 @@ static int look_at_existing(
         else if (rc == STENO_ECORRUPT)
                 rc = set_aside(conv, fd, name, why.msg, err);
         else if (rc == STENO_EIO)
-                rc = 0; /* there is nothing to be had from it */
+                rc = 0; /* nothing can be read from it */
         else
                 error_set(err, rc, "%s", why.msg);
         fs->close(fs, fd);

@@ -18,8 +18,7 @@
 #include "base/watch.h"
 #include "store/files/log_seen.h"
 
-/* For whoever reads messages: a log that is missing, or of which nothing can be read, is not an
- * empty one. */
+/* For readers of messages: a log that is missing or unreadable is not an empty log. */
 static int open_log(struct files_conv *c, struct log_reader *r, struct steno_error *err)
 {
         int rc = log_reader_open(c, r, err);
@@ -274,9 +273,8 @@ static int find_in_window(struct files_lookup *l, uint64_t seq, struct record *o
 }
 
 /*
- * Most records stand where their neighbours let one expect them, and what is asked for one after
- * the other is often close together: then one look is enough, or none. 1: it was found; 0: look
- * for it in another way.
+ * Most records are where their neighbours suggest, and successive look-ups are often close
+ * together: then one read is enough, or none. 1: it was found; 0: look for it in another way.
  */
 static int find_near(struct files_lookup *l, uint64_t seq, struct record *out)
 {

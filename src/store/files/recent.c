@@ -2,11 +2,10 @@
  * recent.c - `recent`, the list of conversations that changed since the index last looked.
  *
  * A line is "<project folder>/<conversation folder>". Writers append to it before they commit,
- * unless their name is already in the present file; the index takes the file away (rename to
- * recent.old), reads it, and removes it. A writer knows the file by its inode, which nobody else
- * can get while the store holds it open, and looks again after writing, so a name is never put
- * into a file that was taken away in between. It is unsynced: after a boot everything is scanned
- * anyway.
+ * unless their name is already in the present file; the index renames the file to recent.old, reads
+ * it, and removes it. A writer knows the file by its inode, which nobody else can get while the
+ * store holds it open, and looks again after writing, so a name is never put into a file that was
+ * taken away in between. It is unsynced: after a boot everything is scanned anyway.
  *
  *   R1  A commit whose name is not in `recent` is seen by a catch-up that takes the
  *       conversation's lock after it took the file away: the check and the commit happen under

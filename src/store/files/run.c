@@ -167,7 +167,7 @@ static int lock_journal(const struct fs *fs, int fd)
         }
 }
 
-/* Moves what is torn at the end aside, and goes on behind every number that was given out. */
+/* Moves a torn end to the quarantine, and continues behind every number that was used. */
 static int find_end(
     struct files_conv *conv, const char *name, struct run_log *log, struct steno_error *err)
 {
@@ -326,8 +326,8 @@ void run_log_close(struct run_log *log)
 /* ---- without what was said in it ---- */
 
 /* A journal is written anew beside the old one, which it replaces. Events keep their seq, time and
- * type; the data of those that may quote a message becomes {"purged":true}. What says how the run
- * went stays. */
+ * type; the data of those that may quote a message becomes {"purged":true}. Events that only say
+ * how the run went are kept. */
 
 /* A run_error may quote a provider, which may quote the message. */
 static const enum steno_event KEPT[] = {STENO_EVENT_REQUEST, STENO_EVENT_DISPATCH,

@@ -10,7 +10,7 @@
  * of it when the process ends. A lock says nothing about another machine, or about this one before
  * its last boot. There, a run is dead when its lease has not changed for RUN_LEASE_MS of the
  * observer's monotonic clock. Observers of one boot share what they saw in runs/.seen, so that a
- * program that runs for a second can go on with what another one began to watch.
+ * program that runs for a second can continue an observation that another one began.
  */
 #include "store/files/run.h"
 
@@ -345,8 +345,8 @@ static bool is_open(struct files_conv *conv, const char *id)
 }
 
 /*
- * Takes the lock and writes the id down; `other` is the run that has it when that is somebody else.
- * 1: the run that claimed before did not come to its end; `other` is that run.
+ * Takes the lock and writes the id. If another run has the lock, `other` is that run. 1: the run
+ * that claimed before did not end; `other` is that run.
  */
 static int take(
     struct files_conv *conv, struct str id, struct run_claim *claim, struct lease *other)

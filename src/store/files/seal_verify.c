@@ -394,7 +394,8 @@ static int tell_without_leaves(struct verifying *v)
             "would say which, was changed or is missing as well");
 }
 
-/* Roots that the (right) leaves do not give: somebody rewrote history, and sealed it again. */
+/* Reports roots that do not follow from the (correct) leaves: the history was rewritten and sealed
+ * again. */
 static int tell_roots(struct verifying *v)
 {
         int rc = 0;

@@ -21,8 +21,8 @@
 static const char DEFAULTS[] = "{\"version\":1,\"profile\":\"default\"}\n";
 
 /* Versions are numbered so that one changed bit never makes one of another: behind 1 come 2, 4 and
- * 7. Otherwise a changed bit would make a store look like one of a later program, which nobody may
- * repair. */
+ * 7. Otherwise a changed bit would make a store look like one of a later program, which must not be
+ * repaired. */
 static bool is_changed_bit(uint64_t version)
 {
         uint64_t differ = version ^ 1;
@@ -144,7 +144,7 @@ int settings_prepare(struct files_store *s, bool create, struct steno_error *err
         int rc = files_settings(s, &json, err);
         free(json);
         if (rc == STENO_ECORRUPT || (rc == STENO_ENOTFOUND && is_store(s)))
-                return 0; /* whoever needs them is told */
+                return 0; /* calls that need them report the error */
         if (rc == STENO_ENOTFOUND && create)
                 return make_store(s, err);
         if (rc == STENO_ENOTFOUND)

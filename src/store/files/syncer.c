@@ -89,7 +89,7 @@ static bool is_due(const struct files_conv *c)
                (!c->ids_tended || time_monotonic_ms() - c->ids_tended >= IDS_SETTLE_PAUSE_MS);
 }
 
-/* Errors are ignored on purpose: whoever needs the index reads what it lacks. */
+/* Errors are ignored on purpose: a reader of the index reads missing records from the log. */
 static void tend_ids(struct files_store *s, bool (*wants)(const struct files_conv *c), bool closing)
 {
         pthread_mutex_lock(&s->sync_mutex);

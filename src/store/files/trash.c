@@ -69,7 +69,8 @@ static int sync_log(struct files_conv *c)
         return rc;
 }
 
-/* The folder cannot be moved (EXDEV on an overlay, say): what was about to be true is not. */
+/* The folder could not be moved (for example EXDEV on an overlay), so the note is wrong and is
+ * removed. */
 static void drop_note(struct files_conv *c, int trash, const char *name)
 {
         const struct fs *fs = c->store->env->fs;
@@ -350,7 +351,7 @@ static int move_back(struct files_store *s, int trash, int dir, const struct tra
                     as ? "" : " again");
         if (rc)
                 return error_sys(err, rc, "restoring conversation \"%.100s\"", item->id);
-        /* Once more: whoever read the first line before the rename found nothing. */
+        /* Again, because a process that read the first line before the rename found nothing. */
         recent_note_name(s, project, folder);
         snprintf(note, sizeof note, "%s.json", item->name);
         fs->unlink(fs, trash, note, 0);
