@@ -431,7 +431,7 @@ static const struct opt grep_table[] = {
     {"case", 0, OPT_FLAG, NULL, AT(match_case), "distinguish upper and lower case"},
     {"from", 0, OPT_NUMBER, "N", AT(from), "only matches from this line on"},
     {"back", 0, OPT_FLAG, NULL, AT(back),
-        "the last matches before the line of --from, or of the whole output"},
+        "the last matches up to the line of --from, or of the whole output"},
     {NULL, 0, OPT_FLAG, NULL, 0, NULL},
 };
 

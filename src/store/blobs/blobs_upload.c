@@ -135,7 +135,7 @@ static int land(struct blobs_upload *u, struct flight *f, struct steno_error *er
         return f->rc;
 }
 
-/* In their order. The first that failed is what is told. */
+/* In their order. The first failure is the one that is reported. */
 static int land_all(struct blobs_upload *u, struct steno_error *err)
 {
         int rc = 0;

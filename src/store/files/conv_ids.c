@@ -1,10 +1,10 @@
 /*
- * conv_ids.c - keeping ids.idx of an open conversation level with its log.
+ * conv_ids.c - keeps ids.idx of an open conversation up to date with its log.
  *
- * An append keeps it level by itself. It falls behind when the machine lost power (I2 of ids.h),
- * when it was removed or is damaged, or when the log was copied. A few records are then read under
- * the lock. Many are read without it, so that other writers go on meanwhile: the rest of a log goes
- * into the index in small steps, and a whole new index is made beside the old one.
+ * An append adds its own entries. The index falls behind when the machine loses power (I2 of
+ * ids.h), when it was removed or is damaged, or when the log was copied. A few records are then
+ * read under the lock. Many are read without it, so that other writers go on meanwhile: the rest of
+ * a log goes into the index in small steps, and a whole new index is made beside the old one.
  */
 #include "store/files/conv.h"
 

@@ -1,10 +1,10 @@
 /*
- * catch_up.c - making the index say what the folders say (index.h).
+ * catch_up.c - updates the index from the folders (index.h).
  *
  * Steno's writers put a name into `recent`. What a person copies in or removes changes the looks of
  * the folder that holds the conversations (projects.c). After a boot neither can be relied on, and
- * everything is scanned (index_scan.c); whoever wants an answer at once gets it from the index as
- * it is.
+ * everything is scanned (index_scan.c); a caller that wants an answer at once gets it from the
+ * present index.
  *
  * Catching up holds SQLite's write lock (BEGIN IMMEDIATE), so two processes do not take `recent`
  * away from each other; the rows they would write are the same anyway. An index in memory leaves
@@ -285,7 +285,7 @@ static int look_at_newest(struct catch_up *c)
         return rc;
 }
 
-/* Somebody else may have the write lock: then the index is taken as it is. */
+/* If another process has the write lock, the index is used in its present state. */
 static int answer_at_once(struct catch_up *c, const char *boot)
 {
         int rc = index_scan_start(c->x, boot, c->err);

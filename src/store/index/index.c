@@ -3,9 +3,9 @@
  *
  * A power cut may cost it its last changes, but leaves it whole (synchronous=NORMAL), because after
  * a boot lists are answered from it before everything was looked at. Losing it costs a scan. A
- * damaged one, and one of another version, is thrown away. Where it cannot be written - a full
- * disk, a store that belongs to someone else - an empty one in memory takes its place, so that
- * whoever can read a store can list it.
+ * damaged one, and one of another version, is deleted. Where it cannot be written - a full disk, a
+ * store that belongs to someone else - an empty one in memory takes its place, so that everybody
+ * who can read a store can list it.
  */
 #include "store/index/index_work.h"
 

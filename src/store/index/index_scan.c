@@ -321,8 +321,8 @@ static int do_piece(struct work *w)
 
 typedef bool (*scan_goes_on)(void *ctx, uint64_t done, uint64_t total);
 
-/* Scans all. Ends early and well when the database was replaced by another: whoever asked sees that
- * it is not done. */
+/* Scans everything. If the database was replaced meanwhile, it ends early without an error; the
+ * caller sees that the scan is not complete. */
 static int scan_run(
     struct index *x, const char *boot, scan_goes_on goes_on, void *ctx, struct steno_error *err)
 {

@@ -296,7 +296,7 @@ static int put_runs(struct row_writer *w, const struct row_look *l, struct steno
         return rc;
 }
 
-/* A run that may not have come to its end: whoever lists looks at it. */
+/* A run that may not have ended: a list looks at it. */
 static int put_unfinished(struct row_writer *w, const struct row_look *l, struct steno_error *err)
 {
         if (!l->unfinished)

@@ -336,7 +336,8 @@ static int try_once(struct pg_conv *c, struct append_request *q, struct pg_tx *t
 
 /* ---- others who append to the same conversation ---- */
 
-/* Who loses this often takes the row's lock, and then admits what nobody can overtake. */
+/* After so many lost races, an append takes the lock of the row, so that no other writer can get
+ * ahead of it. */
 #define MISSES 3
 
 /* Waits for all who have the tail's lock. One of a process at a time: what it reads meanwhile needs

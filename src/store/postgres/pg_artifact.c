@@ -93,8 +93,8 @@ const char *pg_artifact_id(const struct backend_artifact *a)
 }
 
 /* The row says how much there is; both happen or neither, and it keeps the writer's lease. A
- * failover may have lost pieces that nobody waited for: then the row has another size, and nothing
- * is put behind the hole. How many were written, 1 or 0, or negative. */
+ * failover may have lost pieces that were not waited for. Then the row has another size, and
+ * nothing is added behind the gap. How many were written, 1 or 0, or negative. */
 static long insert_chunk(struct pg_artifact *a, struct str bytes, struct steno_error *err)
 {
         struct pg_query q;

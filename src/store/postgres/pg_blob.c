@@ -8,9 +8,9 @@
  *   2. the bytes are uploaded;
  *   3. one transaction describes the output with its key, removes its rows and the one of `stray`.
  *
- * Whoever removes an output puts its key into `stray` in the same transaction. What stands there
- * without a live lease belongs to nobody: pg_blob_collect() removes it from the bucket and then
- * from the table, so that a crash at any point leaves nothing that nobody knows of.
+ * A transaction that removes an output also puts its key into `stray`. A key there without a live
+ * lease is not used any more: pg_blob_collect() removes the object from the bucket and then the key
+ * from the table. So a crash at any point leaves no unknown object.
  */
 #include "store/postgres/pg.h"
 
@@ -64,7 +64,7 @@ static int note(struct putting *p, const char *upload, struct steno_error *err)
         return n < 0 ? (int)n : 0;
 }
 
-/* Nobody will come back to it. */
+/* No later attempt will continue it. */
 static void give_up(struct putting *p)
 {
         struct pg_query q;
@@ -204,7 +204,7 @@ void pg_blob_reader_release(struct pg_blob_reader *r)
         free(r->ahead);
 }
 
-/* The next window: small for who jumps, larger for who reads on. */
+/* The next window: small after a jump, larger for sequential reading. */
 static int fill(struct pg_store *s, struct pg_blob_reader *r, uint64_t at, struct steno_error *err)
 {
         bool on = r->ahead && at == r->at + r->n;

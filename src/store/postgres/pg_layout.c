@@ -109,7 +109,7 @@ static void path_of(const struct artifact_info *info, char path[160])
         snprintf(path, 160, "artifacts/%s/%s", info->kind, info->name);
 }
 
-/* What is shorter than it says is found out by whoever looks at the copy. */
+/* If the bytes are fewer than announced, the check of the copy finds it. */
 static int send_bytes(struct pg_conv *c, const struct artifact_info *info, steno_sink sink,
     void *ctx, struct steno_error *err)
 {

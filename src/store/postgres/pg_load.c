@@ -579,7 +579,7 @@ int pg_load(struct pg_store *s, struct backend_bundle *from, struct str project,
 
 /* ---- a conversation that was purged ---- */
 
-/* Nobody may have written meanwhile. 1: somebody did. */
+/* Locks the tail and checks that it is unchanged. 1: another process has written meanwhile. */
 static int lock_tail(struct loading *l, const struct pg_layout *seen)
 {
         struct pg_query q;

@@ -102,8 +102,8 @@ static bool collect(struct pg_conn *c, int64_t until, PGresult **out)
         return true;
 }
 
-/* The same; a statement whose time is over is cancelled. NULL: nobody knows what became of it, and
- * the connection is gone. */
+/* The same; a statement whose time is over is cancelled. NULL: its outcome is unknown, and the
+ * connection is gone. */
 static PGresult *hear(struct pg_conn *c, int64_t until)
 {
         PGresult *r = NULL;
@@ -179,7 +179,7 @@ static enum outcome explain(
         if (!pg_pool_is_up(c)) {
                 *rc = doubt(err, why);
                 if (err)
-                        err->sys = ECONNRESET; /* who asks again may get an answer */
+                        err->sys = ECONNRESET; /* a second try may succeed */
                 return BROKEN;
         }
         if (state && strcmp(state, "57014") == 0) {

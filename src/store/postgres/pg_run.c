@@ -92,8 +92,8 @@ static int try_claim(struct pg_claim *k, struct str id, const char *name, struct
         return rc;
 }
 
-/* Ours it is until somebody else has the next epoch, or has settled it: also where the lease was
- * over meanwhile. 1: it is ours; 0: not any more; or negative. */
+/* The run is ours until another process has the next epoch, or has settled it, even if the lease
+ * was over meanwhile. 1: it is ours; 0: not any more; or negative. */
 static long extend_lease(struct pg_conv *c, uint64_t epoch)
 {
         struct pg_query q;
@@ -362,7 +362,7 @@ void pg_run_settle_all(struct backend_conv *conv)
 
 /* Waits for an append of the holder, which has the row's key locked (pg_append.c), and for nothing
  * else. The lease is over for good then: who takes the journal over looks for that. A process that
- * stood still does not take its own run for a dead one's. */
+ * was stopped for a while does not treat its own run as dead. */
 int pg_run_fence(struct backend_conv *conv, const char *name, struct steno_error *err)
 {
         struct pg_query q;
@@ -486,8 +486,8 @@ static int explain(struct pg_log *log, struct steno_error *err)
         return finished ? error_set(err, STENO_EINVAL, "the run is finished") : say_taken(err);
 }
 
-/* How many events were written, 1 or 0, or negative. What a failover has lost of events that
- * nobody waited for leaves a gap in the numbers, so that no number is ever given twice. */
+/* How many events were written, 1 or 0, or negative. Events that were not waited for and were lost
+ * in a failover leave a gap in the numbers, so that no number is ever used twice. */
 static long write_event(struct pg_log *log, struct str type, struct str data, bool sync, bool last,
     struct steno_error *err)
 {

@@ -3,8 +3,8 @@
  * PostgreSQL is worked on as files. Nothing in it is synced: it is a copy, and goes with its
  * handle.
  *
- * A process that is killed leaves its folder behind. Each holds a lock on its own, so that the next
- * one can tell which folders belong to nobody, and removes them.
+ * A process that is killed leaves its folder behind. Each process holds a lock on its folder, so
+ * that the next process can find folders without an owner, and remove them.
  */
 #include "store/postgres/pg.h"
 

@@ -2,8 +2,9 @@
  * pg_search.c - which blocks of text may hold a word, in PostgreSQL: rows with a tsvector, made of
  * the same folded words as in an embedded store, so that the same places are found.
  *
- * Several servers may index. Whoever adds to a conversation holds its row of `indexed` until the
- * rows are there; another one finds it locked, or further than it knew, and leaves it alone.
+ * Several servers may index. A process that indexes a conversation holds its row of `indexed` until
+ * the new rows are stored. Another process finds this row locked, or further than it expected, and
+ * skips the conversation.
  */
 #include "store/postgres/pg.h"
 

@@ -1,11 +1,11 @@
 /*
- * pg_signal.c - who waits for a conversation is woken when somebody, at whatever machine, has
- * written to it; and who is connected is known at every machine.
+ * pg_signal.c - wakes those who wait for a conversation when a process on any machine has written
+ * to it, and tells every machine which clients are connected.
  *
- * A notification is a hint: whoever gets it reads. It is sent after the commit by a thread of its
- * own, for all conversations that changed within a moment together, because PostgreSQL puts
- * transactions that notify behind each other. Who listens has a connection of its own. What is lost
- * with it is found by looking now and then.
+ * A notification is only a hint: the receiver reads the conversation. It is sent after the commit
+ * by a thread of its own, for all conversations that changed within a moment together, because
+ * PostgreSQL puts transactions that notify behind each other. A listener has a connection of its
+ * own. If notifications are lost with it, regular polling finds the changes.
  */
 #include "store/postgres/pg.h"
 
@@ -81,7 +81,7 @@ static void notify(struct pg_signal *g, const char *uids)
         q.relaxed = true;
         pg_cstr(&q, channel);
         pg_cstr(&q, uids);
-        pg_run(g->store, &q, NULL, NULL); /* a hint: who misses it looks by itself */
+        pg_run(g->store, &q, NULL, NULL); /* only a hint: others poll as well */
 }
 
 /* Sends what waits; the mutex is held, and let go of meanwhile. */

@@ -1,8 +1,9 @@
 /*
  * pg_tables.c - tables that all servers share, in PostgreSQL (store/backend_tables.h).
  *
- * The lock is one of the transaction, so it goes with its holder. One who stands still in a
- * transaction - stopped, or cut off - loses it after IDLE_MS, and its next statement fails.
+ * The lock is one of the transaction, so it goes with its holder. A process that is idle in a
+ * transaction, because it is stopped or cut off, loses the transaction after IDLE_MS, and its next
+ * statement fails.
  */
 #include "store/postgres/pg.h"
 
