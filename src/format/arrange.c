@@ -17,7 +17,8 @@ struct arrange {
         const struct rules *rules; /* NULL: the target is not a provider's */
         struct message *out;
         size_t count;
-        size_t cap; /* while `out` is the list that is read: as many as were read */
+        size_t cap;  /* while `out` is the list that is read: as many as were read */
+        size_t read; /* messages of that list */
         /* media that wait for the end of the results behind their message */
         struct part *media;
         size_t media_count;
@@ -26,11 +27,13 @@ struct arrange {
         struct writer_seen items; /* ids of items, which no request has twice */
 };
 
-static void *wider(struct arrange *a, void *list, size_t count, size_t *cap, size_t size)
+static void *wider(
+    struct arrange *a, void *list, size_t count, size_t *cap, size_t size, size_t least)
 {
         if (count < *cap)
                 return list;
         size_t n = *cap ? *cap * 2 : 16;
+        n = n > least ? n : least;
         void *to = arena_alloc(a->arena, n * size);
         if (!to)
                 return NULL;
@@ -42,7 +45,8 @@ static void *wider(struct arrange *a, void *list, size_t count, size_t *cap, siz
 
 static struct message *put(struct arrange *a, const struct message *m)
 {
-        struct message *to = wider(a, a->out, a->count, &a->cap, sizeof *to);
+        /* Where one message is split most are, and a list that grows is copied. */
+        struct message *to = wider(a, a->out, a->count, &a->cap, sizeof *to, a->read * 2);
         if (!to)
                 return NULL;
         a->out = to;
@@ -128,7 +132,7 @@ static bool has_media(const struct part *parts, size_t n)
 
 static int keep_media(struct arrange *a, const struct message *m, const struct part *p)
 {
-        struct part *to = wider(a, a->media, a->media_count, &a->media_cap, sizeof *to);
+        struct part *to = wider(a, a->media, a->media_count, &a->media_cap, sizeof *to, 0);
         if (!to)
                 return STENO_ENOMEM;
         a->media = to;
@@ -486,20 +490,21 @@ static size_t end_of_step(const struct arrange *a, const struct message *m)
 /* The results of an assistant's message as messages of their own behind it. */
 static int split_step(struct arrange *a, struct message *m)
 {
+        struct message head = *m;
         struct message tail = {.role = ROLE_TOOL, .seq = m->seq, .origin = m->origin};
-        if (!own_parts(a, m, 0))
+        head.parts = arena_alloc(a->arena, (m->count + 1) * sizeof *head.parts);
+        if (!head.parts)
                 return STENO_ENOMEM;
-        tail.parts = arena_alloc(a->arena, m->count * sizeof *tail.parts);
-        if (!tail.parts)
-                return STENO_ENOMEM;
-        size_t kept = 0;
+        head.count = 0;
+        message_touch(&head);
+        tail.parts = head.parts + (m->count - message_count(m, PART_RESULT));
         for (size_t i = 0; i < m->count; i++) {
                 bool result = m->parts[i].kind == PART_RESULT;
-                struct part *to = result ? &tail.parts[tail.count++] : &m->parts[kept++];
+                struct part *to = result ? &tail.parts[tail.count++] : &head.parts[head.count++];
                 *to = m->parts[i];
                 follow(to);
         }
-        m->count = kept;
+        *m = head;
         if (name_calls(a, m) || move_media(a, m) || !put(a, m))
                 return STENO_ENOMEM;
         end_turn(a);
@@ -639,7 +644,8 @@ int arrange_history(struct writer *w, const struct history *h, bool own, struct 
         struct arrange a = {.w = w,
             .arena = w->arena,
             .flags = w->format->flags,
-            .rules = rules_find(w->format->name)};
+            .rules = rules_find(w->format->name),
+            .read = h->count};
         struct history turns;
         if (!(a.flags & FORMAT_ITEMS)) {
                 if (drop_foreign(&a, h, &turns))

@@ -96,13 +96,23 @@ static int mend_part(struct fit *f, struct part *p)
         return 0;
 }
 
-static bool part_has_lone(const struct part *p)
+static bool is_inside(struct str s, struct str whole)
 {
-        if (may_have_lone(p->text) || may_have_lone(p->raw) || may_have_lone(p->output) ||
-            may_have_lone(p->arguments) || may_have_lone(p->output_raw))
+        return s.p >= whole.p && s.p + s.n <= whole.p + whole.n;
+}
+
+/* `seen` was looked at before. A call and its result may have been read from the same value, and
+ * most strings point into what they were read from. */
+static bool part_has_lone(const struct part *p, struct str seen)
+{
+        const struct str inner[] = {p->text, p->output, p->arguments, p->output_raw};
+        if (!is_inside(p->raw, seen) && may_have_lone(p->raw))
                 return true;
+        for (size_t i = 0; i < sizeof inner / sizeof *inner; i++)
+                if (!is_inside(inner[i], p->raw) && may_have_lone(inner[i]))
+                        return true;
         for (size_t i = 0; i < p->child_count; i++)
-                if (part_has_lone(&p->children[i]))
+                if (part_has_lone(&p->children[i], p->raw))
                         return true;
         return false;
 }
@@ -112,7 +122,7 @@ static bool has_lone(const struct message *m)
         if (m->raw.p && m->origin != &format_legacy) /* legacy: its calls are inside of texts */
                 return may_have_lone(m->raw);
         for (size_t i = 0; i < m->count; i++)
-                if (part_has_lone(&m->parts[i]))
+                if (part_has_lone(&m->parts[i], i ? m->parts[i - 1].raw : (struct str){0}))
                         return true;
         return false;
 }

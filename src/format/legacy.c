@@ -220,6 +220,19 @@ static int split_text(struct reading *r, const struct part *p, struct describe *
         return rc;
 }
 
+static bool may_have_records(const struct part *p)
+{
+        return p->kind == PART_TEXT && memmem(p->text.p, p->text.n, "function_call", 13);
+}
+
+static bool has_records(const struct message *m)
+{
+        for (size_t i = 0; i < m->count; i++)
+                if (may_have_records(&m->parts[i]))
+                        return true;
+        return false;
+}
+
 static int read_message(
     const struct json *j, json_ref msg, struct arena *arena, struct message *m, struct describe *d)
 {
@@ -233,9 +246,14 @@ static int read_message(
                 *to[i] = reading_string_or_keep(&r, &m->extras, keys[i + 2], f[i + 2]);
         }
         openai_read_content(&r, f[1]);
-        if (m->role != ROLE_ASSISTANT)
+        if (m->role != ROLE_ASSISTANT || !has_records(m))
                 return arena->failed;
         struct message whole = *m;
+        struct part only = m->parts[0]; /* parts are large: one alone is given back */
+        if (m->count == 1) {
+                arena_trim(arena, m->parts, r.cap * sizeof only, 0);
+                whole.parts = &only;
+        }
         m->parts = NULL;
         m->count = r.cap = r.expected = 0;
         for (size_t i = 0; i < whole.count; i++)
@@ -244,7 +262,7 @@ static int read_message(
         int rc = 0;
         for (size_t i = 0; i < whole.count && !rc; i++) {
                 const struct part *p = &whole.parts[i];
-                if (p->kind == PART_TEXT && memmem(p->text.p, p->text.n, "function_call", 13))
+                if (may_have_records(p))
                         rc = split_text(&r, p, d);
                 else
                         *reading_part(&r, p->kind, JSON_NONE) = *p;
