@@ -79,6 +79,9 @@ static int chat_read(const struct json *j, json_ref msg, struct arena *arena, st
         m->role = openai_role(j, f[ROLE]);
         m->id = reading_string_or_keep(&r, &m->extras, "id", f[ID]);
         m->created_at = reading_string_or_keep(&r, &m->extras, "createdAt", f[CREATED]);
+        r.expected = (json_type(j, f[THINKING]) == JSON_STRING) +
+                     (json_type(j, f[CONTENT]) == JSON_STRING) + json_count(j, f[ATTACHMENTS]) +
+                     2 * json_count(j, f[CALLS]); /* most calls have a result */
         if (json_type(j, f[THINKING]) == JSON_STRING)
                 reading_part(&r, PART_THINKING, JSON_NONE)->text = reading_string(&r, f[THINKING]);
         else
