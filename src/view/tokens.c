@@ -2,7 +2,8 @@
  * tokens.c - exact counting, in a build that has the vocabulary.
  *
  * A text is cut into pieces (tokens_split.c), most of which are one token; those of the others are
- * counted together where they are short (tokens_lattice.c), or piece by piece (tokens_piece.c).
+ * counted together where they are short (tokens_lattice.c), or piece by piece (tokens_merge.c,
+ * tokens_piece.c).
  * Texts repeat themselves: names in code and JSON, phrases in languages without blanks. So counts
  * of pieces are remembered while a long text is counted.
  */
@@ -12,6 +13,7 @@
 
 #include "view/tokens_data.h"
 #include "view/tokens_lattice.h"
+#include "view/tokens_merge.h"
 #include "view/tokens_piece.h"
 #include "view/tokens_split.h"
 
@@ -52,6 +54,7 @@ static struct remembered *memory_place(struct memory *m, struct tokens_text piec
 
 struct counter {
         struct memory *memory; /* may be NULL */
+        int credit;            /* merging is given up when it is used up */
         struct tokens_lattice lattice;
 };
 
@@ -60,10 +63,15 @@ struct counter {
  * end inside a letter. */
 #define LATTICE_LONGEST 3
 
-static bool is_for_lattice(struct tokens_text piece, size_t longest)
+static bool has_two_byte_letters(struct tokens_text piece)
 {
         unsigned char lead = piece.n > 1 && piece.p[0] == ' ' ? piece.p[1] : piece.p[0];
-        if (lead >= 0xC0 && lead < 0xE0)
+        return lead >= 0xC0 && lead < 0xE0;
+}
+
+static bool is_for_lattice(struct tokens_text piece, size_t longest)
+{
+        if (has_two_byte_letters(piece))
                 return false;
         if (longest <= LATTICE_LONGEST || piece.n > MEMORY_BYTES)
                 return true;
@@ -73,11 +81,28 @@ static bool is_for_lattice(struct tokens_text piece, size_t longest)
         return characters <= LATTICE_LONGEST;
 }
 
+/* Merging takes as long as there is to merge. Where that is more than half of the units of the last
+ * pieces, as in words that people write, a text is counted without. */
+#define CREDIT 64
+#define CREDIT_MOST 128
+
+static size_t count_alone(struct counter *c, struct tokens_text piece, bool damaged)
+{
+        size_t count = 0, units = 0;
+        if (c->credit > 0 && piece.n <= MERGE_BYTES && (damaged || has_two_byte_letters(piece)))
+                count = tokens_merge(piece, &units);
+        if (count == 0)
+                return tokens_piece(piece, damaged);
+        c->credit += (int)units / 2 - (int)(units - count);
+        c->credit = c->credit < CREDIT_MOST ? c->credit : CREDIT_MOST;
+        return count;
+}
+
 static size_t count_without_memory(struct counter *c, struct tokens_text piece, size_t longest)
 {
         if (is_for_lattice(piece, longest) && tokens_lattice_add(&c->lattice, piece))
                 return 0;
-        return tokens_piece(piece, false);
+        return count_alone(c, piece, false);
 }
 
 /* What the lattice counts is known too late to be remembered, so the piece is counted alone when it
@@ -90,7 +115,8 @@ static size_t count_with_memory(struct counter *c, struct tokens_text piece, siz
                 return r->count;
         r->n = (uint8_t)piece.n;
         memcpy(r->p, piece.p, piece.n);
-        size_t count = again ? tokens_piece(piece, false) : count_without_memory(c, piece, longest);
+        size_t count =
+            again ? count_alone(c, piece, false) : count_without_memory(c, piece, longest);
         r->count = (uint8_t)count;
         return count;
 }
@@ -98,7 +124,7 @@ static size_t count_with_memory(struct counter *c, struct tokens_text piece, siz
 static size_t count_piece(struct counter *c, struct tokens_text piece, bool damaged)
 {
         if (damaged)
-                return tokens_piece(piece, damaged);
+                return count_alone(c, piece, damaged);
         size_t longest = tokens_longest(piece.p, piece.n)->length;
         if (longest == piece.n)
                 return 1;
@@ -114,6 +140,7 @@ size_t tokens_count(const char *text, size_t n)
         struct counter c;
         size_t count = 0;
         tokens_lattice_init(&c.lattice);
+        c.credit = CREDIT;
         c.memory = n >= MEMORY_TEXT ? &memory : NULL;
         if (c.memory)
                 memset(c.memory, 0, sizeof *c.memory);

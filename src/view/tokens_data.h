@@ -18,6 +18,7 @@
 #define TOKENS_RANK_BITS 18
 #define TOKENS_LABEL_BITS 9
 #define TOKENS_ROW_BITS 27
+#define TOKENS_DUO_BITS 11
 #define TOKENS_NONE ((1u << TOKENS_RANK_BITS) - 1)
 
 #define TOKENS_TABLE extern const __attribute__((visibility("hidden")))
@@ -85,6 +86,18 @@ TOKENS_TABLE uint32_t tokens_chars[0x10000];
 /* A bit for each two bytes x, y, at x << 8 | y: the halves of some token end in x and begin with y,
  * and that token begins or ends inside a character. */
 TOKENS_TABLE uint8_t tokens_torn[0x10000 / 8];
+
+/* A bit for each code point: merging makes the character of its bytes before any of these joins
+ * something else, unless it is what stands before that takes its first bytes. It can only do so
+ * where there is a bit in tokens_begun for the byte before and the first one, at x << 8 | y: the
+ * left half of some token ends in x, and its right half is the beginning of a character. */
+TOKENS_TABLE uint8_t tokens_kept[0x10000 / 8];
+TOKENS_TABLE uint8_t tokens_begun[0x10000 / 8];
+
+/* The token that two characters of two bytes are joined to: for c and d at tokens_duo_rows[c] + d,
+ * the rank above TOKENS_DUO_BITS bits, which are c. */
+TOKENS_TABLE uint32_t tokens_duos[];
+TOKENS_TABLE uint16_t tokens_duo_rows[1 << TOKENS_DUO_BITS];
 
 /* What the pattern of o200k_base tells apart. */
 enum tokens_class {

@@ -15,6 +15,7 @@
 #include "view/tokens.h"
 #include "view/tokens_data.h"
 #include "view/tokens_lattice.h"
+#include "view/tokens_merge.h"
 #include "view/tokens_piece.h"
 #include "view/tokens_split.h"
 
@@ -369,6 +370,42 @@ static void a_lattice_counts_pieces_as_merging_would(void **state)
         assert_true(taken > 20 * (size_t)rounds);
 }
 
+/* Characters of up to three alphabets with blanks between, or tokens of which some are cut off. */
+static size_t random_mixture(uint32_t *seed, unsigned char *text)
+{
+        size_t n = 0;
+        bool of_tokens = next_random(seed) % 2 == 0;
+        for (uint32_t i = 1 + next_random(seed) % 3; i > 0; i--) {
+                if (next_random(seed) % 3 == 0)
+                        text[n++] = ' ';
+                if (!of_tokens) {
+                        n += random_characters(seed, text + n, 24);
+                        continue;
+                }
+                size_t len = token_bytes(next_random(seed) % TOKENS_COUNT, text + n);
+                n += next_random(seed) % 2 ? len : 1 + next_random(seed) % len;
+        }
+        return n;
+}
+
+static void characters_are_merged_as_their_bytes_would_be(void **state)
+{
+        (void)state;
+        uint32_t seed = first_seed();
+        int rounds = getenv("STENO_TEST_LONG") ? 400000 : 20000, taken = 0;
+        unsigned char text[4 * TOKENS_LENGTH_MAX], mended[3 * sizeof text];
+        for (int round = 0; round < rounds; round++) {
+                size_t n = random_mixture(&seed, text), units = 0;
+                size_t count = tokens_merge((struct tokens_text){text, n}, &units);
+                if (count == 0)
+                        continue; /* too long */
+                taken++;
+                assert_int_equal(count, merge_plainly(mended, mend_plainly(text, n, mended)));
+                assert_in_range(units, count, 3 * n);
+        }
+        assert_true(taken > rounds / 2);
+}
+
 static void every_token_is_found_and_known_with_its_halves(void **state)
 {
         (void)state;
@@ -428,6 +465,7 @@ int main(void)
             cmocka_unit_test(pieces_of_tokens_are_counted_as_merging_would),
             cmocka_unit_test(runs_are_counted_as_merging_would),
             cmocka_unit_test(a_lattice_counts_pieces_as_merging_would),
+            cmocka_unit_test(characters_are_merged_as_their_bytes_would_be),
             cmocka_unit_test(every_token_is_found_and_known_with_its_halves),
             cmocka_unit_test(time_grows_with_the_length_of_a_run_and_not_its_square),
         };
