@@ -375,7 +375,8 @@ static void list_sessions(struct request *r, const struct session_query *q)
         if (rc) {
                 request_failed(r, rc, &err);
         } else {
-                qsort(rows.list, rows.count, sizeof *rows.list, by_creation);
+                if (rows.count > 0) /* else there is no list, and qsort must have one */
+                        qsort(rows.list, rows.count, sizeof *rows.list, by_creation);
                 reply_list(r, &rows, q);
         }
         release_rows(&rows);
