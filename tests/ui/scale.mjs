@@ -1,12 +1,12 @@
 // A long conversation and a huge output: bounded rows, bounded heap, any place in a moment. The
 // numbers stand beside a plain <pre>. All of it with STENO_TEST_LONG, else a twentieth. Times are
 // printed and never asserted.
-import { assert, equal, heapMb, holds, note, openBrowser, openWindow, rounds, runTests, Server, test, until } from "./lib.mjs";
+import { assert, equal, heapMb, holds, long, note, openBrowser, openWindow, rounds, runTests, Server, test, until } from "./lib.mjs";
 
 const MESSAGES = rounds(100_000);
 const CONVERSATIONS = rounds(10_000);
 const MANY = MESSAGES.toLocaleString("en-US");
-const LINES = rounds(10_000_000);
+const LINES = rounds(2_000_000) * (long ? 5 : 1);
 const PRE_LINES = rounds(200_000);
 const HEAP_MOST = 100;
 const ROWS_MOST = 500;
@@ -20,7 +20,7 @@ const took = async (f) => { const from = performance.now(); await f(); return Ma
 
 // Frames while something scrolls: the 95th of a hundred, as a clock sees it, and what one takes of the
 // processor, which does not depend on what else the machine does.
-const FRAMES = 120;
+const FRAMES = long ? 120 : 10;
 const frames = async (w, selector, by) => {
   const tools = await w.page.context().newCDPSession(w.page);
   const worked = async () => (await tools.send("Performance.getMetrics")).metrics.find((m) => m.name === "TaskDuration").value * 1000;
