@@ -657,6 +657,13 @@ STENO_API void steno_inline_limits(struct steno_store *store, uint64_t *chars, u
 struct steno_run;
 
 /*
+ * Makes an id, as "run_01M7...", for a caller that has to know it before its run begins. `prefix`
+ * has at most 16 bytes. An id that a caller has from elsewhere is looked for in the whole project
+ * when the run begins; one that was made here is new, and is not.
+ */
+STENO_API void steno_run_make_id(struct steno_store *store, const char *prefix, char id[48]);
+
+/*
  * A run has a journal: its numbered events, and the dispatch and outcome of each tool call. The
  * writer holds the run until it closes the handle or its process dies. A run that did not finish is
  * then dead for everybody else. `mode` is "chat", "agent" or "run". `id` NULL makes one up.

@@ -67,6 +67,27 @@ static int check_mode(const char *mode, struct steno_error *err)
             mode ? mode : "");
 }
 
+/* ---- ids ---- */
+
+void steno_run_make_id(struct steno_store *store, const char *prefix, char id[48])
+{
+        id_make(store->env, prefix, id);
+        pthread_mutex_lock(&store->mutex);
+        store->made[store->made_next++ % MADE_IDS] = hash_64(id, strlen(id));
+        pthread_mutex_unlock(&store->mutex);
+}
+
+static bool was_made(struct steno_store *store, const char *id)
+{
+        uint64_t hash = hash_64(id, strlen(id));
+        size_t i = 0;
+        pthread_mutex_lock(&store->mutex);
+        while (i < MADE_IDS && store->made[i] != hash)
+                i++;
+        pthread_mutex_unlock(&store->mutex);
+        return i < MADE_IDS;
+}
+
 /* An id that a caller chose must be free in the whole project: runs are found by it alone. */
 static int check_free(struct steno_conv *conv, const char *id, struct steno_error *err)
 {
@@ -75,6 +96,8 @@ static int check_free(struct steno_conv *conv, const char *id, struct steno_erro
         if (!id_is_legal(str_of(id), ID_MAX))
                 return error_set(err, STENO_EINVAL,
                     "a run id is 1 to %d bytes of UTF-8 without control characters", ID_MAX);
+        if (was_made(conv->store, id))
+                return 0;
         int rc = api_run_find(conv->store, steno_conv_project(conv), id, &other, name, err);
         if (rc == STENO_ENOTFOUND)
                 return 0;

@@ -23,6 +23,8 @@ struct store_settings {
 
 struct note_key;
 
+#define MADE_IDS 4096 /* turns that are about to begin at the same time */
+
 struct steno_store {
         unsigned refs; /* the caller's, and those of open conversations and runs; atomic */
         const struct env *env;
@@ -39,6 +41,8 @@ struct steno_store {
         void *warning_ctx;
         struct note_key *seal_key; /* NULL: there is none */
         uint64_t unreadable;       /* that a warning was given about, under `mutex` */
+        uint64_t made[MADE_IDS];   /* hashes of run ids that were made last, under `mutex` */
+        size_t made_next;
 };
 
 struct steno_conv {

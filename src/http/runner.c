@@ -330,7 +330,7 @@ static int live_new(
         if (t->run)
                 snprintf(l->run, sizeof l->run, "%s", t->run);
         else
-                id_make(env_real(), "run_", l->run);
+                steno_run_make_id(chat->server->store, "run_", l->run);
         int rc = failed ? error_nomem(err) : steno_stop_new(&l->stop, err);
         if (rc == 0)
                 rc = steno_conv_open(

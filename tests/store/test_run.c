@@ -766,6 +766,55 @@ static void an_event_that_is_to_last_is_synced_before_it_is_told(void **state)
         open_world(w);
 }
 
+/* ---- cost ---- */
+
+static int looks;
+
+static int counting_stat(const struct fs *self, int dir, const char *path, struct stat *st)
+{
+        (void)self;
+        looks++;
+        return env_real()->fs->stat(env_real()->fs, dir, path, st);
+}
+
+static int looks_to_begin(struct world *w, const char *id)
+{
+        struct steno_run *run;
+        looks = 0;
+        OK(steno_run_begin(w->conv, id, "chat", &run, &err));
+        int n = looks;
+        OK(steno_run_event(run, "run_finished", "{}", 2, STENO_FULL, NULL, &err));
+        steno_run_close(run);
+        return n;
+}
+
+static void a_run_with_an_id_that_was_made_here_is_not_looked_for(void **state)
+{
+        struct world *w = *state;
+        struct fs fs = *env_real()->fs;
+        struct env env = *env_real();
+        char id[48];
+        fs.stat = counting_stat;
+        env.fs = &fs;
+        close_world(w);
+        OK(api_store_open_in(&env, w->scratch.path, NULL, &w->store, &err));
+        OK(steno_conv_open(w->store, NULL, "c", &w->conv, &err));
+        looks_to_begin(w, NULL); /* what is done once */
+        steno_run_make_id(w->store, "run_", id);
+        int few = looks_to_begin(w, id);
+        for (int i = 0; i < 50; i++) {
+                struct steno_conv *other;
+                OK(steno_conv_create(w->store, NULL, NULL, NULL, &other, &err));
+                steno_conv_close(other);
+        }
+        steno_run_make_id(w->store, "run_", id);
+        assert_in_range(looks_to_begin(w, id), 0, few + 5);
+        assert_in_range(looks_to_begin(w, "chosen"), 50, 5000);
+        assert_int_equal(steno_run_begin(w->conv, "chosen", "chat", NULL, NULL), STENO_ECONFLICT);
+        close_world(w);
+        open_world(w);
+}
+
 int main(void)
 {
         cmocka_set_message_output(CM_OUTPUT_TAP);
@@ -794,6 +843,7 @@ int main(void)
             T(a_journal_that_its_writer_holds_is_not_taken_over),
             T(damage_in_the_middle_costs_only_itself),
             T(an_event_that_is_to_last_is_synced_before_it_is_told),
+            T(a_run_with_an_id_that_was_made_here_is_not_looked_for),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

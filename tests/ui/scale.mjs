@@ -6,7 +6,7 @@ import { assert, equal, heapMb, holds, long, note, openBrowser, openWindow, roun
 const MESSAGES = rounds(100_000);
 const CONVERSATIONS = rounds(10_000);
 const MANY = MESSAGES.toLocaleString("en-US");
-const LINES = rounds(2_000_000) * (long ? 5 : 1);
+const LINES = rounds(10_000_000);
 const PRE_LINES = rounds(200_000);
 const HEAP_MOST = 100;
 const ROWS_MOST = 500;

@@ -259,7 +259,7 @@ bool answers_begin_run(struct answer *a)
         struct steno_error err = {0};
         struct buf start;
         char *model = json_dup_string(&a->body, json_get(&a->body, 0, "model"));
-        id_make(env_real(), "resp_", a->id);
+        steno_run_make_id(a->store, "resp_", a->id);
         int rc = steno_stop_new(&a->stop, &err);
         if (rc == 0)
                 rc = steno_run_begin(a->conv, a->id, "run", &a->run, &err);

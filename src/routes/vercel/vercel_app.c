@@ -247,7 +247,7 @@ static bool prepare(struct turn *t, const struct vercel_app_turn *what)
         struct request *r = t->r;
         struct steno_error err = {0};
         const char *cookie = request_header(r, "Cookie");
-        id_make(env_real(), "run_", t->id);
+        steno_run_make_id(r->server->store, "run_", t->id);
         buf_put_str(&t->body, buf_str(&r->body));
         t->fold = vercel_fold_new(what->continued ? what->continued : t->id);
         t->stored = what->continued != NULL;
