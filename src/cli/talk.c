@@ -20,6 +20,7 @@
 #include "cli/interrupt.h"
 #include "cli/prompt.h"
 #include "cli/term.h"
+#include "model/event.h"
 #include "otel/otel.h"
 
 #define OTEL_LAST_MS 1000 /* for the collector, when everything has been said */
@@ -218,7 +219,7 @@ static void on_event(void *ctx, uint64_t seq, const char *type, const char *data
 {
         struct talk *t = ctx;
         events_print(&t->events, seq, type, data, n);
-        if (t->otel && strcmp(type, "run_started") == 0)
+        if (t->otel && strcmp(type, event_name(STENO_EVENT_RUN_STARTED)) == 0)
                 tell_collector(t, str_span(data, n), otel_began);
         if (t->c->out.sys) /* the reader closed the pipe: as any filter, we stop */
                 steno_stop_request(t->stop);

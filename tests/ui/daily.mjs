@@ -72,7 +72,7 @@ scenario("after a start of the machine the list says that it may be out of date,
   behind = false;
   await page.waitForSelector(".list li:has-text('known before')");
   await page.waitForSelector(".list [role=status]", { state: "detached" });
-  await page.unroute(lists);
+  await page.unrouteAll({ behavior: "wait" });
 });
 scenario("see which prices costs are counted with, and which file has them", async (page) => {
   await to("/settings");
@@ -698,7 +698,7 @@ scenario("see the name of an output, or its id until the name has come", async (
   equal(await page.textContent(".output h2 bdi"), ref);
   go();
   await until("its name", async () => (await page.textContent(".output h2 bdi")).includes("build"));
-  await page.unrouteAll();
+  await page.unrouteAll({ behavior: "ignoreErrors" });
 });
 scenario("read on a phone what stands beside a switch, and durations of years", async () => {
   const id = await server.conversation("Small", [{ role: "user", content: "go" }, asks("", call("a", "edit_file", { file_path: "src/a.ts", old_string: "const a = 1;\n", new_string: "const a = 2;\n" }), call("b", "wait"), call("c", "wait_more")),

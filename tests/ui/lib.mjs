@@ -324,13 +324,13 @@ export async function openWindow(server, { path = "/", width = 1280, height = 80
     if (fresh || page.isClosed()) { await context.close(); return; }
     page.removeAllListeners();
     await context.setOffline(false);
-    await page.unrouteAll();
+    await page.unrouteAll({ behavior: "ignoreErrors" });
     await page.evaluate(() => { try { localStorage.clear(); sessionStorage.clear(); } catch { /* no page */ } }).catch(() => {});
     // An empty page of the same site: for another one the browser would start a new process.
     const empty = `${server.origin}/__empty`;
     await page.route(empty, (r) => r.fulfill({ contentType: "text/html", body: "" }));
     await page.goto(empty);
-    await page.unrouteAll();
+    await page.unrouteAll({ behavior: "ignoreErrors" });
     idle.set(key, [...(idle.get(key) ?? []), context]);
   };
   await w.page.goto(server.address(path));
