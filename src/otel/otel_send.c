@@ -242,15 +242,17 @@ static int take_file(void *ctx, const char *name, unsigned char type)
         if (dots || fs_slurp(fs, x->dir, name, 4 * KIB, &text, &n))
                 return 0;
         json_init(&j);
-        if (json_parse(&j, text, n, NULL, NULL) == 0) {
+        bool temporary = !id_is_file_name(str_of(name));
+        int rc = json_parse(&j, text, n, NULL, NULL);
+        if (rc == 0) {
                 project = json_dup_string(&j, json_get(&j, 0, "project"));
                 run = json_dup_string(&j, json_get(&j, 0, "run"));
         }
-        if (project && run && id_is_file_name(str_of(name)))
-                take_run(x, project, run);
-        else /* A kill left it half written. A process that is writing it notices and does so again.
-              */
+        /* A kill left it half written. A process that is writing it notices, and does so again. */
+        if (temporary || rc == STENO_EPROTO)
                 fs->unlink(fs, x->dir, name, 0);
+        else if (project && run)
+                take_run(x, project, run);
         free(project);
         free(run);
         json_release(&j);
