@@ -170,6 +170,7 @@ static int take_message(void *ctx, const struct walk_message *m)
         take_title_of(e, m);
         if (reply) {
                 d->replies++;
+                d->last_reply = m->seq;
                 e->model = DIGEST_COUNTS_MAX;
                 if (m->model.n)
                         e->model = digest_count_of(e, &d->models, &d->model_count, m->model);
@@ -313,7 +314,8 @@ static void read_run(struct digest_entry *e, struct steno_store *store, const ch
                 e->open_seq = 0;
         }
         steno_run_read(store, project, id, e->open_seq, take_event, e, NULL);
-        if (!json_is(j, json_get(j, run, "state"), "running"))
+        e->d.doing.live = json_is(j, json_get(j, run, "state"), "running");
+        if (!e->d.doing.live)
                 doing_clear(&e->d.doing);
         if (over)
                 memcpy(e->last_run, id, strlen(id) + 1);

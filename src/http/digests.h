@@ -69,6 +69,7 @@ struct digest {
         bool whole;               /* that is the end */
         char title[DIGEST_TITLE]; /* the first words of the user, or what else names it */
         uint64_t messages, turns, replies, calls, failed;
+        uint64_t last_reply; /* its seq */
         int64_t first_at, last_at;
         int64_t work_ms;                       /* in which a model or a tool was at work */
         uint64_t kept;                         /* bytes that stubs kept out of contexts */

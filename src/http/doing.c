@@ -151,9 +151,9 @@ const struct doing_call *doing_find(const struct doing *d, struct str message, s
         return NULL;
 }
 
-bool doing_is_of(const struct doing *d, struct str message)
+bool doing_newest(const struct doing *d, int64_t at)
 {
-        return d->count && d->calls[0].message == hash_64(message.p, message.n);
+        return d->live && at >= d->asked_at;
 }
 
 const struct doing_call *doing_first(const struct doing *d)

@@ -29,6 +29,7 @@ struct doing_call {
 };
 
 struct doing {
+        bool live;        /* a run is at work */
         int64_t asked_at; /* when the model was asked; 0: no reply is awaited */
         struct doing_call *calls;
         size_t count;
@@ -43,8 +44,9 @@ int doing_take(struct doing *d, const char *type, const char *at, const char *da
 char doing_work(const struct doing *d, int64_t now, int64_t *from, int64_t *to);
 /* NULL: the run knows no such call, or its result is in the log. */
 const struct doing_call *doing_find(const struct doing *d, struct str message, struct str call);
-/* Is the run at work on calls of that reply? */
-bool doing_is_of(const struct doing *d, struct str message);
+/* Does the run work on the calls of the newest reply, which was stored at `at`? A reply is stored
+ * before the run tells of its calls, and then it tells of one after the other. */
+bool doing_newest(const struct doing *d, int64_t at);
 /* The call that has been running for longest, or NULL. */
 const struct doing_call *doing_first(const struct doing *d);
 

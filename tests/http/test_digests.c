@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/env.h"
 #include "http/digests.h"
 #include "steno.h"
 #include "support/scratch.h"
@@ -93,10 +94,46 @@ static void counts_a_run_that_was_read_before_it_ended(void **state)
         place_close(&p);
 }
 
+/* Would the run begin the calls of the newest reply, stored at `at`? */
+static bool is_at_newest(struct place *p, int64_t at)
+{
+        const struct digest *d = NULL;
+        assert_int_equal(digests_open(p->digests, p->store, p->conv, 60000, &d, NULL), 0);
+        assert_int_equal(d->last_reply, d->seq);
+        bool is = doing_newest(&d->doing, at);
+        digests_close(p->digests, d);
+        return is;
+}
+
+/* A page that reads in that moment must not take such calls for running: nothing is stored when
+ * they are told of, and it would not look again. */
+static void knows_whose_calls_come_before_the_run_tells_of_them(void **state)
+{
+        struct place p;
+        struct steno_run *run;
+        int64_t from = env_real()->now(env_real());
+        (void)state;
+        place_open(&p);
+        append(&p, "{\"role\":\"user\",\"content\":\"q\"}");
+        append(&p, "{\"role\":\"assistant\",\"content\":\"an old one\"}");
+        assert_false(is_at_newest(&p, from));
+        assert_int_equal(steno_run_begin(p.conv, NULL, "agent", &run, NULL), 0);
+        say(run, "request", "{\"messages\":2}");
+        append(&p, "{\"role\":\"assistant\",\"content\":\"a\"}");
+        assert_false(is_at_newest(&p, from - 1));
+        assert_true(is_at_newest(&p, env_real()->now(env_real())));
+        say(run, "run_finished", "{\"reason\":\"stop\"}");
+        assert_false(is_at_newest(&p, env_real()->now(env_real())));
+        steno_run_close(run);
+        assert_false(is_at_newest(&p, env_real()->now(env_real())));
+        place_close(&p);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(counts_a_run_that_was_read_before_it_ended),
+            cmocka_unit_test(knows_whose_calls_come_before_the_run_tells_of_them),
         };
         cmocka_set_message_output(CM_OUTPUT_TAP);
         return cmocka_run_group_tests(tests, NULL, NULL);

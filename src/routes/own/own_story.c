@@ -243,13 +243,14 @@ static const char *state_of(
 {
         if (r->kind != ROW_CALL || r->state)
                 return r->state ? r->state : "open";
-        struct str reply = t->rows[r->reply].id;
-        const struct doing_call *c = doing_find(&d->doing, reply, r->id);
+        const struct row *reply = &t->rows[r->reply];
+        const struct doing_call *c = doing_find(&d->doing, reply->id, r->id);
         if (c && c->at)
                 *at = c->at;
-        /* Calls are reported one after the other: those behind a waiting one are not known yet. */
-        bool queued = c ? c->phase == DOING_QUEUED : doing_is_of(&d->doing, reply);
-        return queued ? "queued" : "open";
+        /* The run has not begun the calls that it has not told of yet. */
+        bool untold =
+            !c && reply->seq == d->last_reply && doing_newest(&d->doing, reply->at + reply->ms);
+        return untold || (c && c->phase == DOING_QUEUED) ? "queued" : "open";
 }
 
 static void put_row(
