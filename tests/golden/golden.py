@@ -16,13 +16,13 @@ a request of the server, such as `GET default /api/chat-sessions/c`; an answer i
 written as $STORE, and what is counted while asking is left out.
 """
 import concurrent.futures
+import functools
 import hashlib
 import io
 import json
 import lzma
 import os
 import re
-import shutil
 import signal
 import subprocess
 import tarfile
@@ -45,13 +45,13 @@ HTTP_LIMIT = 100
 
 # ---- JSON, by its tokens ----
 
-_SPACE = re.compile(r'("(?:[^"\\]|\\.)*")|[ \t\r\n]+', re.S)
+_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[^" \t\r\n]+|"', re.S)
 _decode = json.JSONDecoder(strict=False).raw_decode
 
 
 def tokens(text):
     """The text without the white space between its tokens; every token as it is spelled."""
-    return _SPACE.sub(lambda m: m.group(1) or "", text)
+    return "".join(_TOKENS.findall(text))
 
 
 def members(text):
@@ -103,23 +103,29 @@ def pack(folder, path):
             tar.add(os.path.join(folder, name), arcname=name, filter=plain)
 
 
+@functools.lru_cache(maxsize=1)
+def _packed(path):
+    """[(info, bytes)] of a tar, which is unpacked several times in a row."""
+    with lzma.open(path) as packed, tarfile.open(fileobj=packed, mode="r|") as tar:
+        return [(info, tar.extractfile(info).read() if info.isreg() else b"") for info in tar]
+
+
 def unpack(path, folder):
     os.makedirs(folder)
-    with lzma.open(path) as packed, tarfile.open(fileobj=packed, mode="r|") as tar:
-        for info in tar:
-            target = os.path.normpath(os.path.join(folder, info.name))
-            if not target.startswith(folder + os.sep):
-                raise ValueError("%s leads out of the folder" % info.name)
-            if info.isdir():
-                os.makedirs(target, mode=0o700, exist_ok=True)
-                os.chmod(target, info.mode)
-            elif info.issym():
-                os.symlink(info.linkname, target)
-            else:
-                with open(target, "wb") as out:
-                    shutil.copyfileobj(tar.extractfile(info), out)
-                os.chmod(target, info.mode)
-                os.utime(target, (info.mtime, info.mtime))
+    for info, data in _packed(path):
+        target = os.path.normpath(os.path.join(folder, info.name))
+        if not target.startswith(folder + os.sep):
+            raise ValueError("%s leads out of the folder" % info.name)
+        if info.isdir():
+            os.makedirs(target, mode=0o700, exist_ok=True)
+            os.chmod(target, info.mode)
+        elif info.issym():
+            os.symlink(info.linkname, target)
+        else:
+            with open(target, "wb") as out:
+                out.write(data)
+            os.chmod(target, info.mode)
+            os.utime(target, (info.mtime, info.mtime))
 
 
 def save(path, value):
