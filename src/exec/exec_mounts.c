@@ -4,8 +4,8 @@
  * Invariants:
  *   1. Folders above a guarded directory are bound onto themselves from the top down, before the
  *      directory is covered: a later bind would show what lies below the cover again.
- *   2. What is bound into the private /dev was opened in this mount namespace; the kernel takes no
- *      other source.
+ *   2. What is bound into the private /dev was opened in this mount namespace, because the kernel
+ * takes no other source, and after the covers were mounted: a store may lie in /dev/shm.
  */
 #include "exec/exec_mounts.h"
 
@@ -203,7 +203,8 @@ static bool bring(const struct device *d, int fd)
                 close(made);
         }
         fd_path(fd, source);
-        return mount(source, d->path, NULL, MS_BIND, NULL) == 0;
+        /* With the covers of guarded directories that lie in it. */
+        return mount(source, d->path, NULL, MS_BIND | MS_REC, NULL) == 0;
 }
 
 static bool fill_dev(const int fds[DEVICES])
