@@ -24,6 +24,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
+#include "exec/exec_aliases.h"
 #include "exec/exec_filter.h"
 #include "exec/exec_mounts.h"
 
@@ -166,6 +167,25 @@ static int allow_beside(
 
 /* ---- the plan ---- */
 
+/* A directory inside of another one is hidden with it. */
+static int hide(void *ctx, const char *path)
+{
+        struct exec_shield_plan *plan = ctx;
+        size_t kept = 0;
+
+        for (size_t i = 0; i < plan->count; i++)
+                if (relate(plan->hidden[i], path) != APART)
+                        return 0;
+        for (size_t i = 0; i < plan->count; i++)
+                if (relate(path, plan->hidden[i]) != ABOVE && kept++ != i)
+                        memcpy(plan->hidden[kept - 1], plan->hidden[i], sizeof(plan->hidden[i]));
+        plan->count = kept;
+        if (plan->count == EXEC_HIDDEN_MAX || strcmp(path, "/") == 0)
+                return STENO_EINVAL;
+        memcpy(plan->hidden[plan->count++], path, strlen(path) + 1);
+        return 0;
+}
+
 static int resolve_hidden(
     struct exec_shield_plan *plan, const char *const *hidden, struct steno_error *err)
 {
@@ -175,12 +195,14 @@ static int resolve_hidden(
                         continue;
                 if (!real)
                         return error_sys(err, errno, "%s", hidden[i]);
-                if (plan->count == EXEC_HIDDEN_MAX || strcmp(real, "/") == 0) {
-                        free(real);
-                        return error_set(err, STENO_EINVAL, "%s cannot be hidden", hidden[i]);
-                }
-                memcpy(plan->hidden[plan->count++], real, strlen(real) + 1);
+                int rc = hide(plan, real);
+                if (rc == 0)
+                        rc = exec_aliases(real, hide, plan);
                 free(real);
+                if (rc == STENO_ENOMEM)
+                        return error_nomem(err);
+                if (rc)
+                        return error_set(err, rc, "%s cannot be hidden", hidden[i]);
         }
         return 0;
 }

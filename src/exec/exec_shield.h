@@ -35,7 +35,7 @@
 
 #include "steno.h"
 
-#define EXEC_HIDDEN_MAX 4
+#define EXEC_HIDDEN_MAX 12
 #define EXEC_PROCESSES_MAX 4096 /* of one command, threads too: far above any build */
 
 enum exec_shield {
@@ -79,7 +79,8 @@ struct exec_shield_plan {
 
 /*
  * Done by the parent, because it allocates. `hidden` is a NULL-terminated list of directories (or
- * NULL); one that does not exist is left out. `directory` is where the child will work.
+ * NULL), which are hidden at every path that shows them; one that does not exist is left out.
+ * `directory` is where the child will work.
  */
 int exec_shield_plan(struct exec_shield_plan *plan, const char *const *hidden,
     const char *directory, struct steno_error *err);
