@@ -432,7 +432,7 @@ static void failing_calls_and_a_full_disk_are_refused_cleanly(void **state)
         struct seed seed = seed_start();
         long runs = 0;
         bool refused = false;
-        int every = seed_rounds(20) == 20 ? 1 : 15;
+        int every = seed_rounds(20) == 20 ? 1 : 15 * seed_every(4);
         (void)state;
         for (size_t i = 0; i < sizeof FAULTS / sizeof *FAULTS; i++) {
                 for (int good = 0; good < 2; good++) {
@@ -502,7 +502,7 @@ static void without_memory_an_output_is_whole_or_refused(void **state)
 {
         struct seed seed = seed_start();
         long runs = 0;
-        int every = seed_rounds(20) == 20 ? 1 : 15;
+        int every = seed_rounds(20) == 20 ? 1 : 15 * seed_every(4);
         (void)state;
         for (int i = 0; i < OPS; i++) {
                 for (int good = 0; good < 2; good++) {

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "support/seed.h"
 #include "view/tokens.h"
 #include "view/tokens_data.h"
 #include "view/tokens_lattice.h"
@@ -204,7 +205,7 @@ static void short_pieces_are_counted_as_merging_would(void **state)
 {
         (void)state;
         uint32_t seed = first_seed();
-        int rounds = getenv("STENO_TEST_LONG") ? 100000 : 5000;
+        int rounds = seed_rounds(100000);
         unsigned char text[160];
         for (int round = 0; round < rounds; round++) {
                 size_t n = random_piece(&seed, text, sizeof text);
@@ -218,7 +219,7 @@ static void long_pieces_are_counted_as_merging_would(void **state)
 {
         (void)state;
         uint32_t seed = first_seed();
-        int rounds = getenv("STENO_TEST_LONG") ? 400 : 20;
+        int rounds = seed_rounds(400);
         static unsigned char text[8000];
         for (int round = 0; round < rounds; round++) {
                 size_t n = random_piece(&seed, text, sizeof text);
@@ -246,7 +247,7 @@ static void pieces_of_tokens_are_counted_as_merging_would(void **state)
 {
         (void)state;
         uint32_t seed = first_seed();
-        int rounds = getenv("STENO_TEST_LONG") ? 200000 : 10000;
+        int rounds = seed_rounds(200000);
         unsigned char text[8 * TOKENS_LENGTH_MAX];
         for (int round = 0; round < rounds; round++) {
                 size_t n = 0;
@@ -299,7 +300,7 @@ static void runs_are_counted_as_merging_would(void **state)
 {
         (void)state;
         uint32_t seed = first_seed();
-        int rounds = getenv("STENO_TEST_LONG") ? 2000 : 100;
+        int rounds = seed_rounds(2000);
         static unsigned char text[9000], mended[27000];
         for (int round = 0; round < rounds; round++) {
                 size_t n = random_run(&seed, text, 2500);
@@ -348,7 +349,7 @@ static void a_lattice_counts_pieces_as_merging_would(void **state)
 {
         (void)state;
         uint32_t seed = first_seed();
-        int rounds = getenv("STENO_TEST_LONG") ? 20000 : 1000;
+        int rounds = seed_rounds(20000);
         static unsigned char text[2400], mended[7200];
         size_t taken = 0;
         for (int round = 0; round < rounds; round++) {
@@ -392,7 +393,7 @@ static void characters_are_merged_as_their_bytes_would_be(void **state)
 {
         (void)state;
         uint32_t seed = first_seed();
-        int rounds = getenv("STENO_TEST_LONG") ? 400000 : 20000, taken = 0;
+        int rounds = seed_rounds(400000), taken = 0;
         unsigned char text[4 * TOKENS_LENGTH_MAX], mended[3 * sizeof text];
         for (int round = 0; round < rounds; round++) {
                 size_t n = random_mixture(&seed, text), units = 0;
@@ -410,7 +411,7 @@ static void every_token_is_found_and_known_with_its_halves(void **state)
 {
         (void)state;
         unsigned char text[TOKENS_LENGTH_MAX];
-        for (uint32_t rank = 0; rank < TOKENS_COUNT; rank += getenv("STENO_TEST_LONG") ? 1 : 20) {
+        for (uint32_t rank = 0; rank < TOKENS_COUNT; rank += (uint32_t)(20 / seed_rounds(20))) {
                 const struct tokens_token *t = &tokens_tokens[rank];
                 size_t n = token_bytes(rank, text);
                 assert_int_equal(n, t->length);
