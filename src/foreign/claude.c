@@ -1,9 +1,9 @@
 /*
  * claude.c - Claude Code: a file of lines for each session, and one for each subagent.
  *
- * The `message` of a line is Anthropic's, kept as it stands: a response that was logged in pieces
- * has one message id, by which views join them. A conversation is a file. Lines of a side chain
- * inside of it are a conversation of their own.
+ * The `message` of a line is Anthropic's, kept as it stands: pieces of one response have the same
+ * message id, and views join them by it. A file becomes a conversation. The lines of a side chain
+ * in it become a conversation of their own.
  */
 #include "foreign/foreign_kinds.h"
 #include "foreign/made.h"
@@ -18,7 +18,7 @@ static const struct foreign_place PLACES[] = {
 };
 
 struct claude {
-        bool side; /* the sink is at a side chain */
+        bool side; /* the sink is now receiving a side chain */
 };
 
 static bool claude_is(const struct foreign_probe *p)
@@ -26,7 +26,7 @@ static bool claude_is(const struct foreign_probe *p)
         const struct json *j = p->first;
         json_ref message = json_get(j, 0, "message");
         if (json_get(j, message, "parts") != JSON_NONE)
-                return false; /* qwen */
+                return false; /* Qwen Code */
         if (json_get(j, 0, "sessionId") != JSON_NONE && json_get(j, 0, "uuid") != JSON_NONE &&
             json_get(j, 0, "parentUuid") != JSON_NONE &&
             json_get(j, 0, "provenance") == JSON_NONE &&
@@ -39,7 +39,7 @@ static bool claude_is(const struct foreign_probe *p)
                json_is(j, json_get(j, 0, "type"), "ai-title");
 }
 
-/* <session>/subagents/agent-<id>.jsonl, perhaps with folders in between. */
+/* The path is <session>/subagents/agent-<id>.jsonl, perhaps with folders in between. */
 static int claude_identify(struct foreign *t, const struct foreign_probe *p)
 {
         const char *sub = strstr(p->path, "/subagents/");
@@ -69,7 +69,8 @@ static void learn(struct foreign *t)
                 foreign_learn(t, &s->model, j, model);
 }
 
-/* The items that follow are of the file's own session, or of a side chain in it. */
+/* Tells the sink whether the next items belong to the file's own session or to a side chain in
+ * it. */
 static int switch_chain(struct foreign *t, bool side)
 {
         struct claude *c = t->state;
@@ -86,7 +87,8 @@ static int switch_chain(struct foreign *t, bool side)
         return t->a.failed ? error_nomem(t->err) : t->sink.begin(t->sink.ctx, &s);
 }
 
-/* Where the whole output of a result is: only below this session's own folder. */
+/* Reads the file with the whole output of a result, which must be below this session's own
+ * folder. */
 static bool find_whole(struct foreign *t, json_ref result, struct buf *out)
 {
         static const char SAVED[] = "Full output saved to: ";
@@ -163,7 +165,7 @@ static int claude_line(struct foreign *t)
         json_ref type = json_get(j, 0, "type");
         struct str at = json_inner(j, json_get(j, 0, "timestamp"));
         struct str id = foreign_text(t, j, json_get(j, 0, "uuid"));
-        bool sub = t->session.origin != NULL; /* a file of its own */
+        bool sub = t->session.origin != NULL; /* a subagent has a file of its own */
         learn(t);
         int rc = switch_chain(t, !sub && json_bool(j, json_get(j, 0, "isSidechain"), false));
         if (rc)

@@ -1,6 +1,6 @@
 /*
  * cline.c - Cline's command line (<id>.messages.json), and the tasks of Cline and Roo in an editor
- * (api_conversation_history.json). All are documents that are written anew at every turn.
+ * (api_conversation_history.json). All are documents that the tool rewrites at every turn.
  */
 #include "foreign/said.h"
 #include "foreign/foreign_kinds.h"
@@ -30,7 +30,7 @@ static bool cline_is(const struct foreign_probe *p)
                json_type(j, json_get(j, 0, "messages")) == JSON_ARRAY;
 }
 
-/* What the tool could not parse is kept beside the call. */
+/* The argument text that the tool could not parse; the tool stores it beside the call. */
 static struct str raw_arguments(struct foreign *t, json_ref message, struct str call)
 {
         const struct json *j = &t->j;
@@ -61,7 +61,8 @@ static int take_messages(struct foreign *t, json_ref list)
         return rc;
 }
 
-/* <id>.json beside it: the prompt of a session that was killed before its first answer, title. */
+/* Reads <id>.json beside the file. It has the title, and the prompt of a session that was killed
+ * before its first answer. */
 static int read_session(struct foreign *t, bool empty)
 {
         struct json j;
@@ -133,7 +134,7 @@ static bool roo_is(const struct foreign_probe *p)
                str_is(name, "claude_messages.json");
 }
 
-/* The folder is the task. */
+/* The name of the folder is the id of the task. */
 static struct str folder_of(const char *path)
 {
         const char *end = strrchr(path, '/');

@@ -1,11 +1,11 @@
 /*
  * codex.c - Codex CLI: rollout-*.jsonl.
  *
- * `response_item` is what the model said and was told, in the form of the Responses API; it is kept
- * as it stands. `event_msg` says the same again for the screen, with one exception: the event of a
- * command has more of its output and its exit code, and comes before the result, or alone where the
- * tool was killed. So these events are held until their result comes; what is still held at the end
- * of the file is handed out as a result, and read again next time.
+ * A `response_item` is the model's input or output in the form of the Responses API; it is kept
+ * unchanged. An `event_msg` repeats the same for the screen, with one exception: the event of a
+ * command has more of the output, and the exit code. It comes before the result, or alone if the
+ * tool was killed. So these events are held until their result comes. An event that is still held
+ * at the end of the file is handed out as a result, and read again next time.
  */
 #include "foreign/foreign_kinds.h"
 #include "foreign/made.h"
@@ -18,7 +18,7 @@
 #define HELD_MAX 64
 
 struct held {
-        char *id; /* turn and call */
+        char *id; /* the ids of the turn and of the call */
         char *call;
         char *at;
         char *output;

@@ -1,6 +1,6 @@
 /*
- * continue.c - Continue: a document for each session, without ids and times. The state of a call
- * stands beside the message that makes it, and holds its result.
+ * continue.c - Continue: a document for each session, without ids and times. The state of a call is
+ * stored beside the message that makes the call, and holds the result.
  */
 #include "foreign/foreign_kinds.h"
 #include "foreign/made.h"
@@ -35,7 +35,7 @@ static int put_state(struct foreign *t, json_ref state)
         struct made text;
         if (json_type(j, output) != JSON_ARRAY && !json_is(j, status, "errored") &&
             !json_is(j, status, "canceled"))
-                return 0; /* it has not come */
+                return 0; /* there is no result yet */
         made_init(&text, "tool");
         for (json_ref p = json_child(j, output); p != JSON_NONE; p = json_next(j, output, p))
                 made_text(&text, j, json_get(j, p, "content"));

@@ -18,7 +18,8 @@ static bool crewagent_is(const struct foreign_probe *p)
                json_get(j, first, "role") != JSON_NONE && json_get(j, first, "id") != JSON_NONE;
 }
 
-/* "@state/logs/tool-results/<c>/<id>.json" lies in projects/<p>/state, two folders up. */
+/* Reads the whole output of a result. "@state/logs/tool-results/<c>/<id>.json" is a file in
+ * projects/<p>/state, two folders up. */
 static bool find_whole(struct foreign *t, json_ref m, struct buf *out)
 {
         static const char FULL[] = "[Full output: ";

@@ -1,5 +1,5 @@
 /*
- * deepchat.c - DeepChat: a database of messages, and its JSON export, which has no ids of calls.
+ * deepchat.c - DeepChat: a database of messages, and its JSON export, in which calls have no ids.
  */
 #include "foreign/foreign_kinds.h"
 #include "foreign/made.h"
@@ -143,7 +143,7 @@ static json_ref calls_of(const struct json *j, uint64_t index)
         return JSON_NONE;
 }
 
-/* Ids of calls are made from their place. */
+/* The export has no ids of calls, so an id is made from the call's place. */
 static struct str call_id(struct foreign *t, uint64_t index, unsigned k)
 {
         char text[60];

@@ -12,8 +12,8 @@
 #include "base/limits.h"
 #include "foreign/foreign_kinds.h"
 
-/* The first that says yes is taken: those that look closely stand before those that take any list
- * of messages. */
+/* foreign_find() takes the first kind that recognises the source. So the kinds with strict checks
+ * come before those that accept any list of messages. */
 static const struct foreign_kind *const KINDS[] = {
     &foreign_codex,
     &foreign_claude,
@@ -100,7 +100,7 @@ void foreign_close(struct foreign *t)
         t->kind = NULL;
 }
 
-/* A line that cannot be read, kept as the text that it is. */
+/* Hands out a line that cannot be read as an entry whose content is the text of the line. */
 static int keep_damaged(struct foreign *t, struct str line)
 {
         buf_clear(&t->a);
@@ -191,7 +191,7 @@ int foreign_item(struct foreign *t, const struct foreign_item *item)
         if (t->out.failed || t->a.failed || t->b.failed || t->c.failed || t->line.failed ||
             t->arena.failed)
                 return error_nomem(t->err);
-        /* What should have been a message and is none is kept as the entry that it came in. */
+        /* If a kind produced no message, the entry that it was made from is kept instead. */
         if (!item->json.n || item->json.p[0] != '{')
                 return t->kind->shape == FOREIGN_LINES
                            ? foreign_other(t, item->id, item->at, t->raw)
@@ -249,7 +249,7 @@ void foreign_skip(struct foreign *t)
         t->sink.skipped(t->sink.ctx);
 }
 
-/* Plain names with '/' between them, none of which leads out. */
+/* Is it a path of plain names that cannot leave its folder? */
 static bool is_tail(struct str s)
 {
         size_t start = 0;
@@ -289,7 +289,7 @@ static bool read_below(const char *folder, struct str tail, struct buf *out)
         return found;
 }
 
-/* The folder that lies `up` folders above the source's own, freed with free(); NULL: none. */
+/* Returns the folder `up` levels above the source's own folder. The caller frees it. NULL: none. */
 static char *folder_above(const struct foreign *t, unsigned up)
 {
         char *folder = t->alone ? NULL : strdup(t->path);
@@ -302,7 +302,7 @@ static char *folder_above(const struct foreign *t, unsigned up)
                 *slash = '\0';
         }
         if (folder && !*folder)
-                memcpy(folder, "/", 2); /* there was a slash */
+                memcpy(folder, "/", 2); /* the root folder: there was a slash */
         return folder;
 }
 

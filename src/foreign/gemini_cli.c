@@ -2,9 +2,10 @@
  * gemini_cli.c - Gemini CLI: lines, each a message or an edit of the list of messages; before that,
  * one JSON document.
  *
- * A message comes twice under its id, the second time with its calls and their results. Results
- * come again as a message of the user, and after a resume all of it comes a third time with other
- * times and the calls moved: what is known by its id stays as it was first (weak).
+ * The tool writes a message twice under the same id, the second time with its calls and their
+ * results. It writes the results again as a message of the user. After a resume it writes
+ * everything a third time, with other times and with the calls moved. These repeated entries are
+ * weak: an id that is known already keeps its first version.
  */
 #include "foreign/foreign_kinds.h"
 #include "foreign/made.h"
@@ -40,7 +41,7 @@ static int identify(struct foreign *t, const struct json *j)
         foreign_learn(t, &t->session.id, j, json_get(j, 0, "sessionId"));
         if (!json_is(j, json_get(j, 0, "kind"), "subagent"))
                 return 0;
-        /* chats/<parent>/<agent>.jsonl */
+        /* The path is chats/<parent>/<agent>.jsonl. */
         const char *slash = strrchr(t->path, '/');
         const char *start = slash;
         while (start && start > t->path && start[-1] != '/')
@@ -63,7 +64,7 @@ static int gemini_old_identify(struct foreign *t, const struct foreign_probe *p)
 
 /* ---- results ---- */
 
-/* The file that has all of it, below tool-outputs/ beside chats/. */
+/* Reads the file with the whole output, which is below tool-outputs/ beside chats/. */
 static bool find_whole(struct foreign *t, struct str said, struct buf *out)
 {
         static const char SEE[] = "For full output see: ";
@@ -153,7 +154,7 @@ static void add_thoughts(struct made *m, const struct json *j, json_ref thoughts
         }
 }
 
-/* The message without its calls: those are kept with their results. */
+/* Writes the message without its calls, because calls are kept with their results. */
 static int entry_of(struct foreign *t, json_ref message, struct buf *out)
 {
         static const char *const CALLS[] = {"toolCalls", NULL};

@@ -59,7 +59,7 @@ static void add_part(struct foreign *t, struct made *m, json_ref p)
         }
 }
 
-/* t->j is where `content` is. */
+/* t->j is the document that `content` belongs to. */
 static int put_content(
     struct foreign *t, json_ref content, bool assistant, bool hidden, struct str id, struct str at)
 {

@@ -2,7 +2,8 @@
  * lists.c - documents that are, or hold, a list of messages: Acontext, LangChain and LangGraph,
  * ShareGPT, and arrays in any format that Steno reads.
  *
- * None of them says which session it is: the file is. Its name and a hash of its path are the id.
+ * These documents do not name a session. So each file is one, and the id is made from the file's
+ * name and a hash of its path.
  */
 #include "foreign/said.h"
 #include "foreign/foreign_kinds.h"
@@ -13,7 +14,8 @@
 #include "base/error.h"
 #include "base/hash.h"
 
-/* "<name>-<8 digits>", and "-<n>" behind it for the n-th of several. */
+/* Begins a session. Without an id of its own it gets "<name>-<8 digits>", and "-<n>" behind it if
+ * it is the n-th of several. */
 static int begin(struct foreign *t, struct str own, unsigned number)
 {
         char hex[SHA256_HEX];
@@ -33,7 +35,7 @@ static int begin(struct foreign *t, struct str own, unsigned number)
         return t->a.failed ? error_nomem(t->err) : t->sink.begin(t->sink.ctx, &t->session);
 }
 
-/* The list itself, or the one in a member of this name. */
+/* Returns the document itself if it is a list, or the list in the member of this name. */
 static json_ref list_in(const struct json *j, const char *member)
 {
         json_ref v = json_type(j, 0) == JSON_ARRAY ? 0 : json_get(j, 0, member);
@@ -88,7 +90,7 @@ static json_ref langchain_list(const struct json *j)
         return json_type(j, list) == JSON_ARRAY ? list : list_in(j, "messages");
 }
 
-/* Where the members of a message are: in `data`, in `kwargs`, or right there. */
+/* Returns the object with the members of a message: `data`, `kwargs`, or the message itself. */
 static json_ref langchain_inside(const struct json *j, json_ref m)
 {
         json_ref data = json_get(j, m, "data"), kwargs = json_get(j, m, "kwargs");
@@ -97,7 +99,7 @@ static json_ref langchain_inside(const struct json *j, json_ref m)
                                                      : m;
 }
 
-/* 'h', 'a', 't', 's', or 0. */
+/* Returns 'h' (human), 'a' (AI), 't' (tool), 's' (system), or 0. */
 static char langchain_role(const struct json *j, json_ref m)
 {
         static const struct {
@@ -190,7 +192,8 @@ static bool sharegpt_is(const struct foreign_probe *p)
         return json_get(j, json_child(j, list), "from") != JSON_NONE;
 }
 
-/* Results answer the calls in order: one place in the conversation is the id of both. */
+/* There are no ids, and results answer the calls in order. So the n-th call and the n-th result get
+ * the same id. */
 static int sharegpt_turn(struct foreign *t, json_ref turn, unsigned *calls, unsigned *results)
 {
         const struct json *j = &t->j;

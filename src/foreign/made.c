@@ -44,7 +44,7 @@ void made_thinking(struct made *m, const struct json *j, json_ref v)
         add(&m->thinking, j, v);
 }
 
-/* `string` is a string token, `value` what it is as JSON. */
+/* `string` is the arguments as a string token, `value` the same as a JSON value. */
 static void add_call(
     struct made *m, struct str id, struct str name, struct str string, struct str value)
 {

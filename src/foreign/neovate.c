@@ -1,5 +1,5 @@
 /*
- * neovate.c - neovate: lines; the first one is rewritten in place.
+ * neovate.c - neovate: a file of lines, of which the tool rewrites the first one in place.
  */
 #include "foreign/said.h"
 #include "foreign/foreign_kinds.h"

@@ -2,9 +2,9 @@
  * opencode.c - opencode: a database of sessions, messages and parts, and what `opencode export`
  * writes.
  *
- * A message of the model holds its calls and their results as parts, and may be several steps; each
- * step is handed out as one message. Rows change in place while a session runs: the same ids come
- * again with other bytes.
+ * A message of the model holds its calls and their results as parts, and may have several steps.
+ * Each step is handed out as one message. The tool changes rows in place while a session runs, so
+ * the same ids come again with other bytes.
  */
 #include "foreign/foreign_kinds.h"
 #include "foreign/made.h"
@@ -21,14 +21,14 @@ static const struct foreign_place PLACES[] = {
     {NULL, NULL, NULL},
 };
 
-/* One message on its way: the step that is being gathered, and its results. */
+/* The message that is being read: the step that is being collected, and its results. */
 struct step {
         struct foreign *t;
-        struct str id; /* of the message */
+        struct str id; /* the message's id */
         char at[TIME_TEXT];
         struct made said;
         struct buf entry;   /* {"message":...,"parts":[...]} of the step */
-        struct buf results; /* parts of tools, as JSON lines */
+        struct buf results; /* parts of finished tools, as JSON lines */
         size_t parts;
         unsigned number;
         bool user;
@@ -74,7 +74,7 @@ static int put_tool(struct step *s, const struct json *j, struct str raw)
             json_i64(j, json_get(j, time, "end"), &to) && to >= from)
                 r.duration = to - from;
         struct str path = foreign_text(t, j, json_get(j, meta, "outputPath"));
-        /* Beside the database, or beside the older storage/. */
+        /* The file is beside the database, or beside the older storage/. */
         if (path.n && (foreign_side_named(t, 0, "/tool-output/", path, &t->b) ||
                           foreign_side_named(t, 3, "/tool-output/", path, &t->b))) {
                 r.seen = r.text;
@@ -145,11 +145,11 @@ static void add_tool(struct step *s, const struct json *j, struct str raw)
                 buf_put_str(&s->results, raw);
                 buf_putc(&s->results, '\n');
         } else {
-                keep_part(s, raw); /* still running, or cut off */
+                keep_part(s, raw); /* the call is still running, or was cut off */
         }
 }
 
-/* `raw` is one line. */
+/* Takes one part. `raw` is its JSON on one line. */
 static int take_part(struct step *s, const struct json *j, struct str data, struct str raw)
 {
         json_ref type = json_get(j, 0, "type");
@@ -170,7 +170,7 @@ static int take_part(struct step *s, const struct json *j, struct str data, stru
         return rc;
 }
 
-/* A message's own data, before its parts. */
+/* Begins a message with its own data, before its parts. */
 static void begin_message(struct step *s, const struct json *j, json_ref data, struct str id)
 {
         struct foreign *t = s->t;
@@ -226,7 +226,7 @@ static int read_parts(struct step *s, sqlite3_stmt *parts, struct str data)
                         s->t->sink.damaged(s->t->sink.ctx);
                         continue;
                 }
-                /* The part's id stands in its row, not in its data. */
+                /* The part's id is in its row, not in its data. */
                 struct str id = rows_text(parts, 0);
                 buf_clear(&s->t->c);
                 struct jsonw w = jsonw_to(&s->t->c);

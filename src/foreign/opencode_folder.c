@@ -5,8 +5,8 @@
  *   storage/message/<session>/<message>.json
  *   storage/part/<message>/<part>.json
  *
- * Ids sort by time. What belongs to a session is put together as `opencode export` would write it,
- * and read as that.
+ * Sorting by id sorts by time. The files of a session are put together as `opencode export` would
+ * write them, and read as such an export.
  */
 #include "foreign/foreign_kinds.h"
 
@@ -45,13 +45,13 @@ struct gathering {
         struct foreign *t;
         const char *folder; /* message/<session> or part/<message> */
         size_t count;
-        struct buf text; /* of one file */
+        struct buf text; /* the text of one file */
         bool messages;
 };
 
 static int add_file(void *ctx, const char *name);
 
-/* The files of a folder as a list of JSON values. */
+/* Writes the files of a folder as a list of JSON values. */
 static int add_folder(struct foreign *t, const char *kind, struct str id, bool messages)
 {
         char folder[400];
@@ -75,7 +75,7 @@ static int add_file(void *ctx, const char *name)
                 return 0;
         snprintf(tail, sizeof tail, "%s/%.255s", g->folder, name);
         if (!foreign_side(t, STORAGE, str_of(tail), &g->text))
-                return 0; /* it is gone meanwhile */
+                return 0; /* the file was removed meanwhile */
         if (g->text.failed)
                 return error_nomem(t->err);
         if (!json_valid(g->text.p, g->text.n, NULL) || g->text.p[0] != '{') {
@@ -105,7 +105,7 @@ static int folder_read(struct foreign *t)
         int rc = add_folder(t, "message", id, true);
         buf_putc(&t->out, '}');
         size_t n = t->out.n;
-        char *text = buf_take(&t->out, NULL); /* whoever reads it needs the scratch */
+        char *text = buf_take(&t->out, NULL); /* reading this text needs the scratch buffer */
         buf_init(&t->out, 0);
         if (rc == 0 && !text)
                 rc = error_nomem(t->err);
@@ -124,7 +124,7 @@ const struct foreign_kind foreign_opencode_folder = {
     .read = folder_read,
 };
 
-/* ---- when it changed ---- */
+/* ---- when a session changed ---- */
 
 struct latest {
         int storage;

@@ -32,7 +32,7 @@ static int pi_identify(struct foreign *t, const struct foreign_probe *p)
         return 0;
 }
 
-/* The names of its own files, and nothing else: pi-bash-<hex>.log. */
+/* Is this the name of a log that Pi writes, pi-bash-<hex>.log? */
 static bool is_log(struct str name)
 {
         if (!str_starts(name, "pi-bash-") || name.n < 13 || name.n > 80 ||

@@ -1,8 +1,9 @@
 /*
  * qwen.c - Qwen Code: a file of lines for each session.
  *
- * The `message` of a line is Gemini's, kept as it stands. A result comes with what the tool knows
- * beside it (exit code, files with the whole output), so that it is put together anew.
+ * The `message` of a line is Gemini's, kept as it stands. The tool stores more about a result
+ * beside the message (the exit code, files with the whole output). So the message of a result is
+ * built anew from both.
  */
 #include "foreign/foreign_kinds.h"
 #include "foreign/made.h"
@@ -24,7 +25,7 @@ static bool qwen_is(const struct foreign_probe *p)
                    json_get(j, 0, "systemPayload") != JSON_NONE);
 }
 
-/* subagents/<session>/agent-<type>-<call>.jsonl */
+/* The path is subagents/<session>/agent-<type>-<call>.jsonl. */
 static int qwen_identify(struct foreign *t, const struct foreign_probe *p)
 {
         const char *sub = strstr(p->path, "/subagents/");

@@ -1,6 +1,7 @@
 /*
- * rows.h - reads the database of a tool. The database was opened read-only (foreign.h) and may lack
- * columns that other versions have: a statement that cannot be prepared has no rows.
+ * rows.h - reads the database of a tool. The database was opened read-only (foreign.h). It may lack
+ * columns that other versions of the tool have, so a statement that cannot be prepared counts as
+ * one without rows.
  */
 #ifndef FOREIGN_ROWS_H
 #define FOREIGN_ROWS_H
@@ -9,15 +10,15 @@
 
 #include "foreign/foreign.h"
 
-/* Does a table have these columns (comma between them)? */
+/* Does a table have these columns? They are separated by commas. */
 bool rows_have(sqlite3 *db, const char *table, const char *columns);
-/* NULL: no such table or column, or out of memory. */
+/* Opens a statement. NULL: no such table or column, or out of memory. */
 sqlite3_stmt *rows_open(sqlite3 *db, const char *sql);
-/* 1: a row; 0: the end; negative: the database cannot be read. */
+/* Returns 1 for a row, 0 at the end, negative if the database cannot be read. */
 int rows_next(sqlite3_stmt *s, struct foreign *t);
-/* A text column; "" for NULL. Lives until the next row. */
+/* Returns a text column, "" for NULL. It lives until the next row. */
 struct str rows_text(sqlite3_stmt *s, int column);
-/* The same, parsed into `j`: false where it is not JSON; then *raw is the text all the same. */
+/* Parses a text column into `j`. False: it is not JSON. *raw is set to the text in both cases. */
 bool rows_json(sqlite3_stmt *s, int column, struct json *j, struct str *raw);
 
 #endif

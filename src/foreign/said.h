@@ -1,7 +1,7 @@
 /*
- * said.h - messages of content blocks in the manner of Anthropic's, with the variations that
- * tools have made of it: tool_use and tool_result under several spellings, results that are
- * strings, lists of texts, or objects.
+ * said.h - messages of content blocks like Anthropic's, with the variations that other tools have:
+ * several spellings of tool_use and tool_result, and results that are strings, lists of texts, or
+ * objects.
  */
 #ifndef FOREIGN_SAID_H
 #define FOREIGN_SAID_H
@@ -12,14 +12,16 @@ struct said_message {
         json_ref message; /* has `role` and `content` */
         struct str id;    /* "": none */
         struct str at;
-        /* The text of a call's arguments that are kept elsewhere; may be NULL. "": as they stand */
+        /* Returns the text of a call's arguments if the tool keeps it elsewhere; "": the arguments
+         * are in the call. May be NULL. */
         struct str (*arguments)(struct foreign *t, json_ref message, struct str call);
 };
 
-/* Hands out what it says and calls as one message, and each result as one. */
+/* Hands out the texts and calls of a message as one message, and each of its results as one. */
 int said_put(struct foreign *t, const struct said_message *m);
 
-/* The text of a result's content, whatever it is; *failed is set where an element says so. */
+/* Writes the text of a result's content, whatever its shape. Sets *failed if an element says that
+ * the call failed. */
 void said_output(const struct json *j, json_ref content, struct buf *out, bool *failed);
 
 #endif
