@@ -1,6 +1,6 @@
 /*
- * about.c - the record's `x` object, written and read. The member names are part of the log's
- * format: they are short because they stand in every record, and are only ever added to.
+ * about.c - writes and reads the record's `x` object. The member names are part of the log's
+ * format: they are short because every record has them, and new ones are only added.
  */
 #include "model/about.h"
 
@@ -58,7 +58,7 @@ static void put_parts(struct jsonw *w, const struct about *a)
         jsonw_array_end(w);
 }
 
-/* Numbers that are 0 and strings that are empty are left out. */
+/* Leaves out numbers that are 0 and strings that are empty. */
 static void put_outs(struct jsonw *w, const struct about *a)
 {
         if (!a->out_count)
@@ -90,7 +90,8 @@ void about_write(const struct about *a, struct buf *out)
 {
         struct jsonw w = jsonw_to(out);
         jsonw_object(&w);
-        /* One of these is first: those who walk a log look for it there and nowhere else. */
+        /* `kind` or `len` must be the first member: code that walks a log looks for it only
+         * there. */
         put_text(&w, "kind", a->kind);
         put_number(&w, "len", a->length);
         put_number(&w, "plain", a->plain);
@@ -133,7 +134,7 @@ void about_write(const struct about *a, struct buf *out)
 struct reader {
         const struct json *j;
         struct arena *arena;
-        const char *bad; /* the member that is not what it should be */
+        const char *bad; /* the first member that has a wrong type */
 };
 
 static void get_text(struct reader *r, json_ref v, const char *key, struct str *out)
@@ -334,7 +335,7 @@ out:
 
 bool about_key(struct str json, struct str *key)
 {
-        /* Inside a string the quotes would be escaped, so this can only be the member. */
+        /* In a string the quotes would be escaped, so this text can only be the member. */
         static const char MEMBER[] = "\"key\":\"";
         const char *at = memmem(json.p, json.n, MEMBER, sizeof MEMBER - 1);
         if (!at)
@@ -356,7 +357,7 @@ bool about_without_key(struct str json, struct buf *out)
         struct str key;
         if (!about_key(json, &key))
                 return false;
-        /* It is never the first member: `kind` or `len` is. */
+        /* `key` is never the first member, because `kind` or `len` is. */
         const char *from = key.p - (sizeof MEMBER - 1);
         if (from <= json.p || memcmp(from, MEMBER, sizeof MEMBER - 1) != 0)
                 return false;
@@ -373,7 +374,7 @@ bool about_is_lost(struct str json)
                memmem(json.p, json.n, MEMBER, sizeof MEMBER - 1);
 }
 
-/* ---- what it refers to ---- */
+/* ---- what a message refers to ---- */
 
 const struct about_out *about_out_at(const struct about *a, size_t slot)
 {

@@ -1,6 +1,5 @@
 /*
- * event.h - names of events: between the table in steno_events.h and the strings of a run's
- * journal.
+ * event.h - converts events between the table in steno_events.h and the names in a run's journal.
  */
 #ifndef MODEL_EVENT_H
 #define MODEL_EVENT_H
@@ -13,7 +12,7 @@
 const char *event_name(enum steno_event type);
 /* Is this the name of that event? */
 bool event_is(struct str name, enum steno_event type);
-/* STENO_EVENT_COUNT: the table has no event of this name. */
+/* Returns STENO_EVENT_COUNT if the table has no event of this name. */
 enum steno_event event_find(const char *name);
 /* Is the event for readers of a run? Events that are not in the table are for readers, because a
  * program may write its own events with steno_run_event(). */

@@ -12,7 +12,7 @@ struct fold {
         struct history h;
         size_t cap;
         struct pairing *pairing;
-        struct arena scratch; /* of one push */
+        struct arena scratch; /* memory for one push */
 };
 
 struct fold *fold_new(void)
@@ -97,7 +97,8 @@ int fold_push(struct fold *f, const struct message *m, struct steno_error *err)
                 return error_nomem(err);
         struct pairing_match *matches =
             arena_alloc(&f->scratch, (about.answer_count + 1) * sizeof *matches);
-        /* The answers are tried on a copy, so that a refused message changes nothing. */
+        /* The answers are tried on a copy of the pairing, so that a refused message changes
+         * nothing. */
         struct pairing *next = about.answer_count ? pairing_clone(f->pairing) : f->pairing;
         uint64_t seq = f->h.count + 1;
         int rc = 0;

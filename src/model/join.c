@@ -17,8 +17,8 @@ static bool has_pieces(const struct history *h)
 
 /* ---- what was joined so far ---- */
 
-/* Where something stands, by the hash of its name: an open table. Whoever finds a place looks
- * whether it is what they meant. */
+/* An open hash table: where a message or a part is, found by the hash of its name. Different names
+ * may have the same hash, so the caller must compare what it finds. */
 struct place {
         uint64_t hash; /* 0: free */
         uint32_t message, part;
@@ -27,8 +27,8 @@ struct place {
 struct joining {
         struct arena *arena;
         struct history to;
-        size_t *caps;   /* room for parts of each message; 0: its parts are those of the source */
-        size_t barrier; /* pieces before this place are not continued any more */
+        size_t *caps;   /* capacity of each message's parts; 0: shared with the source */
+        size_t barrier; /* messages before this place do not take more pieces */
         struct place *places;
         size_t count, cap;
 };
@@ -76,14 +76,14 @@ static const struct place *recall(const struct joining *j, uint64_t hash)
 
 /* ---- messages ---- */
 
-#define OF_MESSAGE 1000 /* beside enum part_kind */
+#define OF_MESSAGE 1000 /* a value that no enum part_kind has */
 
 static uint64_t message_hash(const struct message *m)
 {
         return name_hash(OF_MESSAGE, (uintptr_t)m->origin, m->id);
 }
 
-/* The message that `m` continues: only results may stand between them. NULL: none. */
+/* Returns the message that `m` continues, or NULL. Only results may be between the two. */
 static struct message *find_first(const struct joining *j, const struct message *m)
 {
         const struct place *p = m->piece ? recall(j, message_hash(m)) : NULL;
@@ -104,7 +104,7 @@ static int put_message(struct joining *j, const struct message *m)
         return 0;
 }
 
-/* ---- their parts ---- */
+/* ---- the parts of messages ---- */
 
 static uint64_t id_hash(const struct part *p, size_t message)
 {
@@ -138,8 +138,8 @@ static int remember_part(struct joining *j, size_t message, size_t part)
         return p->raw.p ? remember(j, raw_hash(p, message), message, part) : 0;
 }
 
-/* Room for `more` parts behind those of a message. It doubles, because a message may come in any
- * number of pieces. */
+/* Makes room for `more` parts behind those of a message. The capacity doubles, because a message
+ * may come in any number of pieces. */
 static int make_room(struct joining *j, size_t message, size_t more)
 {
         struct message *to = &j->to.list[message];

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* All but the x and what follows it. */
+/* Writes everything before the x. */
 static void put_head(struct buf *out, const struct record *rec)
 {
         buf_puts(out, "{\"v\":1,\"seq\":");
@@ -42,7 +42,7 @@ bool leaf_from_hex(struct str hex, struct merkle_hash *out)
 
 bool leaf_said(struct str x, struct merkle_hash *out)
 {
-        /* Inside a string the quotes would be escaped, so this can only be the member. */
+        /* In a string the quotes would be escaped, so this text can only be the member. */
         static const char MEMBER[] = ",\"leaf\":\"";
         if (!str_starts(x, "{\"kind\":\"tombstone\""))
                 return false;

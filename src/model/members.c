@@ -1,8 +1,8 @@
 /*
  * members.c - looking up members of the table in members.h.
  *
- * Appending describes each message with it, so a lookup must be cheap: most keys differ from most
- * names in their length or first byte.
+ * Every append looks up the members of each message here, so a lookup must be cheap: most keys
+ * differ from most names in their length or first byte.
  */
 #include "model/members.h"
 

@@ -1,10 +1,10 @@
 /*
  * members.h - the members of an OpenAI-shaped message that mean something to Steno.
  *
- * One table, because four places ask the same question: the openai reader (what does this member
- * say?), the writers for providers (must it be left out?), steno_output_message() and the loop
- * (may the caller or a tool set it?). Adding a member is adding a row. The rows are also the
- * enum, in the same order, so that a reader can keep what it found in an array.
+ * There is one table because four places use it: the openai reader (what does this member mean?),
+ * the writers for providers (must it be left out?), steno_output_message() and the loop (may the
+ * caller or a tool set it?). To add a member, add a row. The rows are also the enum, in the same
+ * order, so that a reader can keep the members that it found in an array.
  */
 #ifndef MODEL_MEMBERS_H
 #define MODEL_MEMBERS_H
@@ -16,9 +16,9 @@
 
 /* Who sets a member, and who may see it. */
 enum members_rule {
-        /* Providers do not have it: a view for a provider leaves it out. */
+        /* Providers do not know it: a view for a provider leaves it out. */
         MEMBER_NOT_SENT = 1,
-        /* steno_output_message() sets it and ignores what the caller gives for it. */
+        /* steno_output_message() sets it and ignores the caller's value. */
         MEMBER_BY_OUTPUT = 2,
         /* The loop sets it on a tool's result: a tool may not add a member of this name. */
         MEMBER_BY_LOOP = 4,
@@ -27,7 +27,7 @@ enum members_rule {
         MEMBER_OF_RUN = 8,
 };
 
-/* ROW(name in the enum, name in JSON, rules), and the roles that have such a member. */
+/* ROW(name in the enum, name in JSON, rules). The comment names the roles that have the member. */
 #define MEMBERS(ROW)                                                                               \
         ROW(ROLE, "role", MEMBER_BY_OUTPUT)                               /* all */                \
         ROW(CONTENT, "content", MEMBER_BY_OUTPUT)                         /* all */                \
@@ -60,30 +60,31 @@ enum members_rule {
         ROW(REF, "ref", MEMBER_NOT_SENT | MEMBER_BY_OUTPUT | MEMBER_OF_RUN) /* tool */             \
         ROW(FULL_OUTPUT_PATH, "fullOutputPath",                                                    \
             MEMBER_NOT_SENT | MEMBER_BY_OUTPUT | MEMBER_OF_RUN) /* tool */                         \
-        ROW(SEEN, "seen", MEMBER_NOT_SENT)   /* imported tool: what its model was shown */         \
-        ROW(ENTRY, "entry", MEMBER_NOT_SENT) /* imported: what it was made from, as it stood */    \
-        ROW(ACP, "acp", MEMBER_NOT_SENT)     /* recorded from ACP: what no message can say */
+        ROW(SEEN, "seen", MEMBER_NOT_SENT)   /* imported: what the model was shown */              \
+        ROW(ENTRY, "entry", MEMBER_NOT_SENT) /* imported: the unchanged source entry */            \
+        ROW(ACP, "acp", MEMBER_NOT_SENT)     /* recorded from ACP: what a message cannot           \
+                                                express */
 
 #define MEMBERS_ENUM(id, name, rules) MEMBER_##id,
 enum member { MEMBERS(MEMBERS_ENUM) MEMBER_COUNT };
 #undef MEMBERS_ENUM
 
-/* Which member is it? MEMBER_COUNT: none of the table. `key` is a key's node; a `name` is plain
- * text without escapes. */
+/* Returns the member of this name, or MEMBER_COUNT if it is not in the table. `key` is the node of
+ * a key; a `name` is plain text without escapes. */
 enum member members_find(const struct json *j, json_ref key);
 enum member members_find_name(struct str name);
 
-/* Does one of `rules` (MEMBER_NOT_SENT ...) hold for it? False for MEMBER_COUNT. */
+/* Does one of `rules` (MEMBER_NOT_SENT ...) apply to the member? False for MEMBER_COUNT. */
 bool members_has(enum member member, unsigned rules);
-/* The names of those for which one of `rules` holds, NULL-terminated. */
+/* Lists the names of the members to which one of `rules` applies; ends with NULL. */
 void members_list(unsigned rules, const char *names[MEMBER_COUNT + 1]);
 
-/* How a call with a result ended, when it was not the tool that ended it. */
+/* How a call that has a result ended, if the tool itself did not end it. */
 enum call_ending {
-        ENDING_OWN, /* the tool came to its own end, well or not */
+        ENDING_OWN, /* the tool ended by itself, with success or an error */
         ENDING_DENIED,
-        ENDING_INTERRUPTED, /* stopped, while it ran or before it was started */
-        ENDING_CUT,         /* its arguments were cut off, so it was not run */
+        ENDING_INTERRUPTED, /* it was stopped while it ran or before it was started */
+        ENDING_CUT,         /* the arguments were cut off, so the tool was not run */
         ENDING_COUNT,
 };
 

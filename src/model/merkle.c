@@ -67,7 +67,7 @@ struct merkle_hash merkle_root(struct merkle *t)
 
 /* ---- paths ---- */
 
-/* The largest power of two below n, which is above 1. */
+/* The largest power of two below n. n must be above 1. */
 static uint64_t split(uint64_t n)
 {
         uint64_t k = 1;
@@ -78,7 +78,8 @@ static uint64_t split(uint64_t n)
 
 static struct merkle_hash root_of(struct merkle *t, const struct merkle_hash *leaves, uint64_t size)
 {
-        struct merkle sub = *t; /* only its hash state, which is at rest between two calls */
+        /* Only its hash state is used, which holds nothing between two calls. */
+        struct merkle sub = *t;
         merkle_clear(&sub);
         for (uint64_t i = 0; i < size; i++)
                 merkle_push(&sub, &leaves[i]);
@@ -100,7 +101,7 @@ unsigned merkle_path(struct merkle *t, const struct merkle_hash *leaves, uint64_
                 index -= right ? k : 0;
                 size = right ? size - k : k;
         }
-        for (unsigned i = 0; i < count / 2; i++) { /* it was made from the root downwards */
+        for (unsigned i = 0; i < count / 2; i++) { /* the path was built from the root */
                 struct merkle_hash h = out[i];
                 out[i] = out[count - 1 - i];
                 out[count - 1 - i] = h;
@@ -117,7 +118,7 @@ bool merkle_climb(struct merkle *t, const struct merkle_hash *leaf, uint64_t ind
                 return false;
         for (uint64_t last = size - 1; last; index >>= 1, last >>= 1) {
                 if (!(index & 1) && index == last)
-                        continue; /* it stands alone on this level */
+                        continue; /* the node has no sibling on this level */
                 if (used == count)
                         return false;
                 h = index & 1 ? node(t, &path[used], &h) : node(t, &h, &path[used]);

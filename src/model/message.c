@@ -37,7 +37,7 @@ void message_drop_parts(struct message *m, const bool *gone)
                         continue;
                 struct part *p = &m->parts[kept++];
                 *p = m->parts[i];
-                if (p->peer) /* which may be a part of this message, and move later */
+                if (p->peer) /* it may be a part of this message, and move later */
                         p->peer->peer = p;
         }
         m->count = kept;

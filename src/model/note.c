@@ -16,7 +16,8 @@
 
 /* ---- keys ---- */
 
-/* The rules of C2SP: no white space, no plus; ours: printable, and not long. */
+/* C2SP allows no white space and no plus. Our own rules: printable characters, and a limited
+ * length. */
 static bool is_name(struct str name)
 {
         if (name.n == 0 || name.n > NOTE_NAME_MAX)
@@ -183,7 +184,7 @@ bool note_read(struct str text, struct note *out, size_t *n)
             !read_number(size, &note.size) || !take_until(&rest, '\n', &root) ||
             !base64_take(root, note.root.b, sizeof note.root.b))
                 return false;
-        for (;;) { /* lines that are not known are signed like all others */
+        for (;;) { /* unknown lines are signed like all others */
                 if (!take_until(&rest, '\n', &line))
                         return false;
                 if (line.n == 0)

@@ -1,5 +1,5 @@
 /*
- * note.h - signed checkpoints of hash trees, and the keys that sign them, as C2SP has both
+ * note.h - signed checkpoints of hash trees, and the keys that sign them. C2SP specifies both
  * (signed-note, tlog-checkpoint).
  *
  *   ORIGIN                                  which tree it is about
@@ -32,18 +32,19 @@ struct note_key {
         char name[NOTE_NAME_MAX + 1];
         unsigned char id[4];
         unsigned char public[ED25519_PUBLIC];
-        unsigned char seed[ED25519_SEED]; /* of a private one */
+        unsigned char seed[ED25519_SEED]; /* only in a private key */
         bool private;
 };
 
-/* Of a name and a seed. STENO_EINVAL: no key can have the name. */
+/* Makes a key from a name and a seed. STENO_EINVAL: a key cannot have this name. */
 int note_key_make(struct str name, const unsigned char seed[ED25519_SEED], struct note_key *out,
     struct steno_error *err);
-/* Reads either form; white space around it is passed over. STENO_EINVAL: it is none. */
+/* Reads a public or a private key; white space around it is skipped. STENO_EINVAL: it is not a
+ * key. */
 int note_key_read(struct str text, struct note_key *out, struct steno_error *err);
 void note_key_put_private(struct buf *out, const struct note_key *key);
 void note_key_put_public(struct buf *out, const struct note_key *key);
-/* Overwrites the secret. */
+/* Overwrites the secret part. */
 void note_key_wipe(struct note_key *key);
 
 struct note {
@@ -51,34 +52,36 @@ struct note {
         uint64_t size;
         struct merkle_hash root;
         struct str purged; /* "3-5,9", or "" */
-        struct str text;   /* what is signed, its last line feed included */
+        struct str text;   /* the signed text, including its last line feed */
         struct str signatures;
 };
 
-/* Writes and signs one. `purged` may be empty. 0 or STENO_ENOMEM. */
+/* Writes and signs a note. `purged` may be empty. 0 or STENO_ENOMEM. */
 int note_put(struct buf *out, struct str origin, uint64_t size, const struct merkle_hash *root,
     struct str purged, const struct note_key *key);
 /*
- * The note that `text` begins with; its spans point into it. *n is how many bytes it takes, with
- * the empty line that may follow it. False: it does not begin with one.
+ * Reads the note at the beginning of `text`; its spans point into `text`. *n is the number of bytes
+ * that it takes, including an empty line behind it. False: `text` does not begin with a note.
  */
 bool note_read(struct str text, struct note *out, size_t *n);
-/* The last whole note of a text, and where it ends. */
+/* Finds the last whole note of a text, and where it ends. */
 bool note_last(struct str text, struct note *out, size_t *end);
-/* 1: it has a signature of this key; 0: it has none, or a wrong one; STENO_ENOMEM. */
+/* Returns 1 if the note has a valid signature of this key, 0 if it has none or a wrong one, or
+ * STENO_ENOMEM. */
 int note_check(const struct note *note, const struct note_key *key);
 
-/* ---- seqs in ranges: "3-5,9" ---- */
+/* ---- ranges of seqs: "3-5,9" ---- */
 
 struct note_ranges {
-        uint64_t (*list)[2]; /* first and last, ascending, apart from each other */
+        uint64_t (*list)[2]; /* first and last of each range, ascending, never adjacent */
         size_t count;
         size_t cap;
 };
 
 /* Adds a range, which may overlap others. 0 or STENO_ENOMEM. */
 int note_ranges_add(struct note_ranges *r, uint64_t first, uint64_t last);
-/* Adds those of a text. False: it is none (what came before it was added), or memory was short. */
+/* Adds the ranges of a text. False: the text is invalid (the ranges before the error were added),
+ * or memory was short. */
 bool note_ranges_read(struct note_ranges *r, struct str text);
 bool note_ranges_have(const struct note_ranges *r, uint64_t seq);
 void note_ranges_put(const struct note_ranges *r, struct buf *out);

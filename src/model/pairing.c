@@ -6,9 +6,10 @@
  *      those before `first` have left the window and wait for the next compaction.
  *   2. A bucket's chain goes from the newest call to the oldest, so a walk may stop at the first
  *      one that has left the window, and calls of one block stand together within an id.
- *   3. Everything is indexes and offsets, so a clone is four copies.
- *   4. `notes` is what amendments need to know of the records in the window. Those of one record
- *      have its seq; what comes for it later stands behind, and leaves later.
+ *   3. The arrays refer to each other by index and offset, so a clone is four copies.
+ *   4. `notes` holds what amendments need to know of the records in the window. The notes of a
+ *      record have its seq; notes that are added for it later are further back, and leave the
+ *      window later.
  */
 #include "model/pairing.h"
 
@@ -30,15 +31,15 @@ struct call {
         uint32_t index;
         uint32_t id_off;
         uint32_t id_len;
-        uint32_t older; /* next in the bucket's chain */
+        uint32_t older; /* index of the next call in the bucket's chain */
         bool gone;      /* its message was deleted or replaced */
 };
 
 enum note_kind {
-        NOTE_NOTHING, /* no longer */
+        NOTE_NOTHING, /* the note does not count any more */
         NOTE_ID,      /* the hash is that of the record's id */
-        NOTE_ANSWER,  /* of a call that it answers */
-        NOTE_SPARE,   /* of a call that another answers */
+        NOTE_ANSWER,  /* the record answers the call with this hash */
+        NOTE_SPARE,   /* the record has a second result for the call with this hash */
 };
 
 struct note {
@@ -63,7 +64,8 @@ struct pairing {
         uint32_t note_cap;
         uint64_t block;      /* first seq of the current block, 0: none is open */
         uint64_t last_block; /* first seq of the latest block that had calls, 0: none yet */
-        bool answered;       /* the current block has seen a result: a call opens the next */
+        bool answered;       /* the current block has a result already, so a call begins the next
+                                block */
 };
 
 struct pairing *pairing_new(void)
@@ -137,14 +139,15 @@ static void link_all(struct pairing *p)
         }
 }
 
-/* Takes what has left the window out of memory, once it is the larger half. */
+/* Frees the memory of calls that have left the window, once they are more than half of all. */
 static void compact(struct pairing *p)
 {
         if (p->first < 64 || p->first < p->count / 2)
                 return;
         uint32_t live = p->count - p->first;
         uint32_t id_from = p->id_used;
-        for (uint32_t i = p->first; i < p->count; i++) /* what moved has its id further on */
+        /* Calls that were moved may have smaller offsets. */
+        for (uint32_t i = p->first; i < p->count; i++)
                 id_from = p->calls[i].id_off < id_from ? p->calls[i].id_off : id_from;
         memmove(p->calls, p->calls + p->first, live * sizeof *p->calls);
         memmove(p->ids, p->ids + id_from, p->id_used - id_from);
@@ -215,9 +218,10 @@ static bool has_id(const struct pairing *p, const struct call *c, uint64_t hash,
 }
 
 /*
- * The call that a result at `seq` answers: one of its own message, else the earliest open one of
- * the latest block that has one. NULL: none; *answered is then the newest call of that id, and
- * *gone whether there was one.
+ * Returns the call that a result at `seq` answers: an open call of its own message, else the
+ * earliest open call in the latest block that has one. If there is none, returns NULL and sets
+ * *answered to the newest answered call of that id, and *gone if a call of that id was deleted or
+ * replaced.
  */
 static struct call *find_open(
     struct pairing *p, uint64_t seq, struct str id, struct call **answered, bool *gone)
@@ -245,7 +249,7 @@ static struct call *find_open(
         return best;
 }
 
-/* A call that has no id is known by its name, and by an id that says where it stands. */
+/* A call without an id is found by its tool's name, or by the derived id that encodes its place. */
 static struct call *find_derived(
     struct pairing *p, uint64_t seq, struct str id, struct call **answered, bool *gone)
 {
@@ -265,7 +269,7 @@ static struct call *find_derived(
         return NULL;
 }
 
-/* The call of that id in the message at `of`, and no other. */
+/* Returns the call of that id in the message at `of`; calls of other messages do not count. */
 static struct call *find_of(
     struct pairing *p, uint64_t of, struct str id, struct call **answered, bool *gone)
 {
@@ -287,7 +291,7 @@ static struct call *find_of(
         return best;
 }
 
-/* The call at `place` among those that the message at `seq` has just made. */
+/* Returns the call at `place` among those that the message at `seq` has just made. */
 static struct call *find_own(struct pairing *p, uint64_t seq, uint32_t place)
 {
         for (uint32_t i = p->count; i-- > p->first && p->calls[i].seq >= seq;) {
@@ -298,7 +302,7 @@ static struct call *find_own(struct pairing *p, uint64_t seq, uint32_t place)
         return NULL;
 }
 
-/* Answer `i` of the message at `seq`, which has calls and answers of `about`. */
+/* Pairs answer `i` of the message at `seq`. `about` has its calls and answers. */
 static struct pairing_match match(
     struct pairing *p, uint64_t seq, const struct about *about, size_t i)
 {
@@ -329,7 +333,7 @@ static struct pairing_match match(
         return m;
 }
 
-/* Moves the window on to `seq` and makes room for what a message brings. */
+/* Moves the window forward to `seq` and makes room for the calls of a message. */
 static bool make_room(struct pairing *p, uint64_t seq, const struct about *about)
 {
         size_t id_bytes = 0;
@@ -402,7 +406,7 @@ static void note_answers(
                             matches[i].verdict == PAIRING_OK ? NOTE_ANSWER : NOTE_SPARE);
 }
 
-/* The message that is known by an id; 0: it has left the window. */
+/* Returns the seq of the message with this id; 0: it has left the window. */
 static uint64_t find_place(const struct pairing *p, struct str id)
 {
         uint64_t hash = hash_64(id.p, id.n);
@@ -412,7 +416,7 @@ static uint64_t find_place(const struct pairing *p, struct str id)
         return 0;
 }
 
-/* A call has lost its result: the first result that came too late for it takes over. */
+/* The call has lost its result: the first of its spare results replaces it. */
 static void reopen(struct pairing *p, struct call *c)
 {
         struct note *first = NULL;
@@ -427,7 +431,7 @@ static void reopen(struct pairing *p, struct call *c)
                 first->kind = NOTE_ANSWER;
 }
 
-/* The calls and the answers of a message are taken back. */
+/* Removes the calls and the answers of a message. */
 static void take_away(struct pairing *p, uint64_t place)
 {
         for (uint32_t i = p->first_note; i < p->note_count; i++)
@@ -450,7 +454,7 @@ static bool had_answer(const struct pairing *p, uint64_t place, struct str id)
         return false;
 }
 
-/* Moves the calls that were added last to the place of those of `place`. */
+/* Moves the `count` calls that were added last to where the calls of `place` are. */
 static void move_calls(struct pairing *p, uint64_t place, uint32_t count)
 {
         uint32_t old = p->count - count;
@@ -471,7 +475,7 @@ static void move_calls(struct pairing *p, uint64_t place, uint32_t count)
         link_all(p);
 }
 
-/* There is room for everything. */
+/* The caller has reserved the memory, so this cannot fail. */
 static void replace(
     struct pairing *p, uint64_t place, const struct about *about, struct pairing_match *matches)
 {
@@ -484,7 +488,8 @@ static void replace(
         move_calls(p, place, (uint32_t)about->call_count);
         for (size_t i = 0; i < about->answer_count; i++) {
                 struct pairing_match m = match(p, place, about, i);
-                /* The call that the old one answered may have left the window, or gone. */
+                /* The call that the replaced message answered may have left the window or been
+                 * removed. */
                 bool kept = m.verdict == PAIRING_ORPHAN && matches[i].verdict == PAIRING_OK;
                 matches[i] = kept ? (struct pairing_match){.verdict = PAIRING_OK} : m;
         }

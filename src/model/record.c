@@ -39,7 +39,7 @@ void record_write(struct buf *out, const struct record *r, struct str id)
 
 /* ---- reading by position ---- */
 
-/* An object, brackets balanced outside of strings. */
+/* Takes an object. Brackets outside of strings are balanced. */
 static bool take_object(struct sealed *s, struct str *v)
 {
         const char *start = s->p;
@@ -102,9 +102,9 @@ bool record_peek(struct str line, struct record *out)
         return true;
 }
 
-/* Assumes that the x ends at its first closing brace. Where that brace stands in a string, the
- * assumption is wrong: the message does not begin where it should, its length does not lead to a
- * seal, and the record is read the long way. */
+/* Assumes that the x ends at its first closing brace. If this brace is in a string, the assumption
+ * is wrong. Then the message does not begin where it should, and its length does not lead to the
+ * seal, so the record is read the slow way. */
 bool record_take(struct str text, struct record *r)
 {
         struct sealed s = {text.p, text.p + text.n};
@@ -115,7 +115,7 @@ bool record_take(struct str text, struct record *r)
         if (!sealed_take(&s, STR("{\"len\":")) || !sealed_take_u64(&s, &length))
                 return false;
         if (length < (size_t)(s.end - s.p))
-                __builtin_prefetch(s.p + length); /* near the end, which is looked at next */
+                __builtin_prefetch(s.p + length); /* the end of the line is read next */
         const char *brace = memchr(s.p, '}', (size_t)(s.end - s.p));
         if (!brace)
                 return false;

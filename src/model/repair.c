@@ -32,7 +32,7 @@ static const struct {
     [REPAIR_DUPLICATE] = {"duplicate", "a second result for the same call was left out"},
     [REPAIR_MOVED] = {"moved", "a result was moved to its call"},
     [REPAIR_RENAMED] = {"renamed",
-        "a call got another id: its own stands twice, or is none that the provider takes"},
+        "a call got another id: its own occurs twice, or the provider does not accept it"},
 };
 
 const char *repair_class_name(enum repair_class c)
@@ -67,7 +67,7 @@ void repair_describe(const struct message *m, struct str *ids, uint32_t *calls, 
                 if (m->parts[i].kind == PART_CALL)
                         ids[out->call_count++] = repair_id(&m->parts[i], arena);
         out->answers = ids + out->call_count;
-        uint32_t before = 0; /* calls that stand before the part */
+        uint32_t before = 0; /* the number of calls before the part */
         for (size_t i = 0; i < m->count; i++) {
                 const struct part *p = &m->parts[i];
                 before += p->kind == PART_CALL;
@@ -114,7 +114,7 @@ static int link_message(struct link *l, struct message *m)
 {
         struct about a;
         for (size_t i = 0; i < m->count; i++)
-                m->parts[i].peer = NULL; /* nothing before it can have been given one of these */
+                m->parts[i].peer = NULL; /* no earlier message can have set one of these */
         repair_describe(m, l->ids, l->calls, l->arena, &a);
         a.of = m->of;
         if (m->after_result)
@@ -127,7 +127,7 @@ static int link_message(struct link *l, struct message *m)
                 if (result->kind != PART_RESULT)
                         continue;
                 const struct pairing_match *match = &l->matches[k++];
-                /* Until a result without a peer is handled, this remembers why it has none. */
+                /* Keeps the reason why a result has no peer, until the result is handled. */
                 result->stray = match->verdict;
                 result->seq = m->seq;
                 if (match->verdict != PAIRING_OK)
@@ -166,7 +166,7 @@ int repair_link(struct history *h, struct arena *arena)
 
 /* ---- repairing ---- */
 
-/* Where a result is. */
+/* The place of a result. */
 struct place {
         uint32_t message;
         uint32_t part;
@@ -179,9 +179,9 @@ struct repair {
         struct message *out;
         size_t count;
         size_t cap;
-        bool *done;            /* by message: it was written */
-        size_t next;           /* the first message that was not written yet */
-        struct place *results; /* of the run that is being written */
+        bool *done;            /* for each message: it was written */
+        size_t next;           /* the first message that is not written yet */
+        struct place *results; /* the results of the calls that are being written */
         size_t result_count;
         size_t result_cap;
 };
@@ -217,7 +217,7 @@ static struct message *put(struct repair *r, const struct message *m)
         return &r->out[r->count++];
 }
 
-/* A message of a few of another's parts; peers follow the copies. */
+/* Writes a message with some of the parts of another one. Peers then point to the copies. */
 static int put_some(struct repair *r, const struct message *m, enum role role, bool results,
     const struct place *only, size_t only_count)
 {
@@ -277,7 +277,7 @@ static int add_result(struct repair *r, size_t message, size_t part)
         return 0;
 }
 
-/* The results of the calls of messages [from, to), in the order in which they came. */
+/* Collects the results of the calls of messages [from, to), in the order in which they came. */
 static int collect(struct repair *r, size_t from, size_t to)
 {
         r->result_count = 0;
@@ -334,8 +334,8 @@ static int put_results(struct repair *r)
 }
 
 /* Arguments that end in the middle of a value were cut off, so nobody can have run the call (F4).
- * Arguments that are invalid JSON for another reason came whole, and whether somebody ran the call
- * is not known. */
+ * Arguments that are invalid JSON for another reason arrived complete, and whether somebody ran the
+ * call is not known. */
 static bool is_cut(struct repair *r, const struct part *call)
 {
         if (!call->arguments_text || call->call == CALL_CUSTOM)
@@ -357,7 +357,7 @@ static enum repair_class classify(
         return class == REPAIR_UNRECORDED && is_cut(r, call) ? REPAIR_CUT : class;
 }
 
-/* The text of the class, and where the output is that had arrived. */
+/* Returns the text of the class, with the id of the artifact that holds the output so far. */
 static struct str text_of(struct repair *r, enum repair_class class, const struct repair_facts *f)
 {
         struct str text = str_of(classes[class].text);
@@ -371,7 +371,7 @@ static struct str text_of(struct repair *r, enum repair_class class, const struc
         return str_span(longer, (size_t)len);
 }
 
-/* In a history for a page, the call itself says its state. */
+/* Writes the state into the call itself, for a history that a page shows. */
 static void tell_state(struct repair *r, const struct message *m, struct part *call)
 {
         struct repair_facts f;
@@ -420,7 +420,7 @@ static int put_synthetic(struct repair *r, const struct message *m, struct part 
         return put(r, made) ? 0 : STENO_ENOMEM;
 }
 
-/* For the calls of the messages that were put from `from` on. */
+/* Adds what is missing for the open calls of the messages [from, to) of the output. */
 static int put_missing(struct repair *r, size_t from, size_t to)
 {
         for (size_t i = from; i < to; i++) {
@@ -439,7 +439,8 @@ static int put_missing(struct repair *r, size_t from, size_t to)
         return 0;
 }
 
-/* A message that makes calls, with the items of its turn: [i, end). */
+/* Returns the end of the run of items of one turn that begins with message `i`, which makes
+ * calls. */
 static size_t run_end(const struct repair *r, size_t i)
 {
         size_t end = i + 1;
@@ -452,7 +453,7 @@ static size_t run_end(const struct repair *r, size_t i)
                 if (message_has(m, PART_CALL))
                         end = k + 1;
                 else if (message_count(m, PART_OPAQUE) != m->count)
-                        break; /* words begin a turn of their own */
+                        break; /* texts begin a new turn */
         }
         return end;
 }
@@ -467,7 +468,7 @@ static void note_strays(struct repair *r, const struct message *m)
         }
 }
 
-/* Where the strays of a message are; NULL: out of memory. */
+/* Lists the places of the results without a call in a message. NULL: out of memory. */
 static struct place *find_strays(struct repair *r, const struct message *m, size_t *count)
 {
         struct place *list = arena_alloc(r->arena, (m->count + 1) * sizeof *list);
@@ -478,7 +479,7 @@ static struct place *find_strays(struct repair *r, const struct message *m, size
         return list;
 }
 
-/* What is left of a message whose results went to their calls or were left out. */
+/* Writes the rest of a message whose results were moved to their calls or left out. */
 static int put_rest(struct repair *r, const struct message *m)
 {
         size_t results = message_count(m, PART_RESULT);
@@ -494,7 +495,7 @@ static int put_rest(struct repair *r, const struct message *m)
         return put_some(r, m, m->role, false, keep, kept);
 }
 
-/* Results inside an assistant's message stay there, except those without a call. */
+/* Writes a message with calls. Results in it stay there, except those without a call. */
 static int put_caller(struct repair *r, const struct message *m)
 {
         if (!message_has(m, PART_RESULT))
@@ -527,7 +528,7 @@ int repair_history(
         h = &joined;
         struct repair r = {.h = h, .opt = opt, .arena = arena};
         r.done = arena_zalloc(arena, h->count + 1);
-        r.cap = h->count + 1; /* enough where nothing is split or made */
+        r.cap = h->count + 1; /* enough if nothing is split or made */
         r.out = arena_alloc(arena, r.cap * sizeof *r.out);
         if (!r.done || !r.out || repair_link(h, arena))
                 return STENO_ENOMEM;

@@ -5,22 +5,24 @@
 
 #include "base/hash.h"
 
-/* `,"crc":"9ae0daaf"}` */
+/* The seal at the end of a line: `,"crc":"9ae0daaf"}` */
 #define CRC_AT 8
 
-/* The eight digits of a sum, all at once: every record that is read is compared with them. */
+/* Writes the eight digits of a checksum at once, because every record that is read needs it. */
 static void put_hex(uint32_t crc, char out[8])
 {
         uint64_t v = crc;
         v = (v << 16 | v) & UINT64_C(0x0000ffff0000ffff);
         v = (v << 8 | v) & UINT64_C(0x00ff00ff00ff00ff);
-        v = (v << 4 | v) & UINT64_C(0x0f0f0f0f0f0f0f0f); /* a digit a byte, the last one lowest */
+        /* One hex digit in each byte, the last one lowest. */
+        v = (v << 4 | v) & UINT64_C(0x0f0f0f0f0f0f0f0f);
         uint64_t letters = (v + UINT64_C(0x0606060606060606)) >> 4 & UINT64_C(0x0101010101010101);
         v += UINT64_C(0x3030303030303030) + letters * ('a' - '0' - 10);
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
         v = __builtin_bswap64(v);
 #endif
-        memcpy(out, &v, 8); /* in one piece, because it is compared in one piece right behind */
+        /* One copy of 8 bytes, because the caller compares 8 bytes right after this. */
+        memcpy(out, &v, 8);
 }
 
 void sealed_finish(struct buf *out, size_t start)

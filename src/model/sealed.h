@@ -19,29 +19,30 @@
 #include "base/scan.h"
 #include "base/str.h"
 
-/* Ends the line that begins at `start`: its checksum, the closing brace, the line feed. */
+/* Ends the line that begins at `start`: appends its checksum, the closing brace and the line
+ * feed. */
 void sealed_finish(struct buf *out, size_t start);
 
-/* What is read by position: from p up to the seal. */
+/* The rest of a line that is read by position: from p up to the seal. */
 struct sealed {
         const char *p;
         const char *end;
 };
 
-/* Opens a line (without its line feed) for reading. False: too short to be one. */
+/* Opens a line (without its line feed) for reading. False: it is too short. */
 bool sealed_body(struct str line, struct sealed *s);
-/* Is the seal right? */
+/* Is the checksum right? */
 bool sealed_check(struct str line);
-/* What the seal adds to a line, without the line feed. */
+/* The number of bytes that the seal adds to a line, without the line feed. */
 #define SEALED_BYTES 18
 
-/* Each of these takes what must come next, or returns false. They are inlined always, because every
+/* Each of these takes what must come next, or returns false. They are always inlined, because every
  * record that is read passes through them: comparing with a literal of known length takes a few
- * instructions, a call of memcmp many more. */
+ * instructions, and calling memcmp takes many more. */
 #define SEALED_INLINE static inline __attribute__((always_inline))
 
-/* Of a known n: as two words, which may overlap. The compiler does that itself for some lengths
- * only. */
+/* Compares n bytes, where n is a constant, as two words that may overlap. The compiler does this by
+ * itself only for some lengths. */
 SEALED_INLINE bool sealed_same(const char *p, const char *q, size_t n)
 {
         if (n >= 8 && n <= 16) {
@@ -81,14 +82,14 @@ SEALED_INLINE bool sealed_take_u64(struct sealed *s, uint64_t *v)
         return s->p > start;
 }
 
-/* The inside of a string whose opening quote was taken; takes the closing one. */
+/* Takes the rest of a string whose opening quote was taken, including the closing quote. */
 SEALED_INLINE bool sealed_take_string(struct sealed *s, struct str *v)
 {
         const char *at = scan_plain_string(s->p, s->end);
         bool is_short = at;
         if (!at)
                 at = memchr(s->p, '"', (size_t)(s->end - s->p));
-        /* Hardly any of these strings has an escape; one that has is read step by step. */
+        /* Few of these strings have an escape; a string that has one is read step by step. */
         if (at && !is_short && memchr(s->p, '\\', (size_t)(at - s->p))) {
                 at = s->p;
                 while (at < s->end && *at != '"')

@@ -490,4 +490,12 @@ CHANGES = [
            cases=["*"], questions=["messages --format *"],
            rule=became(("why", "moved into a user message behind it",
                         "moved into a user message after it"))),
+    Change("Reports of losses and repairs say so in the usual words.",
+           cases=["*"], questions=["messages --format *"],
+           rule=became(("why", "members of the inner object",
+                        "the format has no place for members of the inner object"),
+                       ("text", "a call got another id: its own stands twice, or is none that the "
+                        "provider takes",
+                        "a call got another id: its own occurs twice, or the provider does not "
+                        "accept it"))),
 ]
