@@ -1,4 +1,4 @@
-/* accept.c - see accept.h; what the providers' rules share. */
+/* accept.c - see accept.h. This file has what the providers' rules share. */
 #include "format/accept.h"
 #include "format/spelling.h"
 
@@ -107,7 +107,7 @@ void accept_ids_clear(struct check_ids *ids)
         ids->count = 0;
 }
 
-/* ---- what the table says ---- */
+/* ---- checks by the provider's table ---- */
 
 struct at {
         struct check *c;
@@ -148,7 +148,7 @@ void accept_call_id(struct check *c, size_t message, json_ref id)
                     "the id of a call is empty, too long, or has characters that are not accepted");
 }
 
-/* "data:TYPE;base64,DATA"; false: it is no such URL. */
+/* Splits "data:TYPE;base64,DATA"; false: the URL is not of this form. */
 static bool split_data(struct str url, struct str *type, struct str *data)
 {
         static const char MARK[] = ";base64,";
@@ -188,7 +188,7 @@ static const struct {
     {"gemini", "contents", accept_gemini},
 };
 
-/* Rules compare words; escapes are another spelling of the same ones. */
+/* The rules compare words, so the history is checked without escapes in them. */
 int accept_history(
     const char *provider, const struct json *spelled, struct buf *out, struct steno_error *err)
 {
@@ -223,7 +223,7 @@ int accept_history(
             .j = j, .rules = rules_find(PROVIDERS[i].name), .arena = &arena, .out = &w};
         jsonw_array(&w);
         if (json_count(j, list) == 0)
-                accept_fail(&c, "no_messages", 0, (struct str){0}, "there is no message at all");
+                accept_fail(&c, "no_messages", 0, (struct str){0}, "the history has no messages");
         check_types(&c, list);
         PROVIDERS[i].run(&c, list);
         jsonw_array_end(&w);

@@ -6,7 +6,7 @@
  * Input is the provider's own JSON: the array of messages, or a request that holds one ("messages",
  * for responses "input", for gemini "contents"). The provider's table (rules.h) has the members,
  * names, ids and media that it accepts; orders and pairs are checked here. This file uses neither
- * the store nor the hub, because it must judge the output of our own code as it judges anybody's.
+ * the store nor the hub, so that it judges the output of our own code like any other input.
  */
 #ifndef FORMAT_ACCEPT_H
 #define FORMAT_ACCEPT_H
@@ -19,7 +19,7 @@
 #include "format/rules.h"
 #include "steno.h"
 
-/* One history being checked; violations are written as they are found. */
+/* A history that is being checked. Violations are written as they are found. */
 struct check {
         const struct json *j;
         const struct rules *rules;
@@ -28,7 +28,7 @@ struct check {
         size_t found;
 };
 
-/* A set of call ids, in the arena, that remembers their order. */
+/* An entry in a set of call ids. The set lives in the arena and remembers the order of its ids. */
 struct check_id {
         struct str id;
         bool answered;
@@ -57,28 +57,28 @@ void accept_anthropic(struct check *c, json_ref list);
 void accept_gemini(struct check *c, json_ref list);
 void accept_responses(struct check *c, json_ref list);
 
-/* Checks the name of a tool, or the id of a call, by the table; what is not a string is left alone.
- */
+/* Checks the name of a tool or the id of a call by the table. A node that is not a string is not
+ * checked. */
 void accept_name(struct check *c, size_t message, json_ref name, struct str call);
 void accept_call_id(struct check *c, size_t message, json_ref id);
-/* An address of the web, or an image of a type that is taken, as a data URL. */
+/* Is it a web address, or a data URL of an image type that the provider accepts? */
 bool accept_is_image(const struct check *c, struct str url);
-/* A file of any type as a data URL. */
+/* Is it a data URL of a file of any type? */
 bool accept_is_file(struct str url);
 
-/* A violation; `call` is the id of the call it is about, or absent. */
+/* Writes a violation. `call` is the id of the call that it is about, or absent. */
 void accept_fail(struct check *c, const char *rule, size_t message, struct str call,
     const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
-/* Finds or adds; *fresh says which. NULL: out of memory. */
+/* Finds an id, or adds it; *fresh says whether it was added. NULL: out of memory. */
 struct check_id *accept_ids_put(struct check *c, struct check_ids *ids, struct str id, bool *fresh);
-/* NULL: not there. */
+/* Finds an id. NULL: it is not in the set. */
 struct check_id *accept_ids_find(const struct check_ids *ids, struct str id);
 void accept_ids_clear(struct check_ids *ids);
 
-/* The decoded text of a string node, absent for anything else. */
+/* Returns the decoded text of a string node, absent for anything else. */
 struct str accept_text(struct check *c, json_ref r);
-/* A string with something in it that is not white space. */
+/* Is it a string with something other than white space? */
 bool accept_says_something(struct check *c, json_ref r);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * accept_anthropic.c - the rules of Anthropic's messages.
  *
- * The one that costs sessions (F1): each tool_use is answered by a tool_result at the head of the
- * very next message. Consecutive messages of one role are allowed: the provider merges them, so
- * they are judged as the one turn they become.
+ * The rule that most often ends a session (F1): each tool_use is answered by a tool_result at the
+ * beginning of the very next message. Consecutive messages of one role are allowed: the provider
+ * merges them, so they are checked as one turn.
  */
 #include "format/accept.h"
 
@@ -13,19 +13,19 @@ static const struct str NO_CALL = {0};
 
 struct anthropic {
         struct check *c;
-        struct check_ids all;   /* every tool_use of the request */
-        struct check_ids asked; /* of the assistant turn before */
+        struct check_ids all;   /* all tool_use ids of the request */
+        struct check_ids asked; /* the tool_use ids of the assistant turn before */
         size_t asked_by;
-        const char *last_role;   /* "" before the first */
+        const char *last_role;   /* "" before the first message */
         bool spoke;              /* this user turn has content that is not a tool_result */
         bool called;             /* this assistant turn has a tool_use */
-        struct check_ids served; /* server_tool_use of this message */
+        struct check_ids served; /* the server_tool_use ids of this message */
         size_t marks;            /* blocks with cache_control so far */
-        bool short_mark;         /* one of them lives five minutes */
+        bool short_mark;         /* a block before has a mark of five minutes */
         bool ends_thinking;      /* the last block of the assistant turn is thinking */
 };
 
-/* ids are limited to what a path may hold: ^[a-zA-Z0-9_-]+$ */
+/* The characters of ids are limited: ^[a-zA-Z0-9_-]+$ */
 static bool plain_id(struct str id)
 {
         for (size_t i = 0; i < id.n; i++) {
@@ -47,7 +47,7 @@ static void close_asked(struct anthropic *a)
         accept_ids_clear(&a->asked);
 }
 
-/* The bytes or the address of an image or document. */
+/* Checks the data or the address of an image or document. */
 static void check_source(struct anthropic *a, size_t i, json_ref b)
 {
         struct check *c = a->c;
@@ -69,7 +69,8 @@ static void check_source(struct anthropic *a, size_t i, json_ref b)
                     "the data is not base64, or of another type than media_type says");
 }
 
-/* At most so many marks, and none that lives longer behind one that lives shorter. */
+/* Checks that there are not too many cache marks, and that no mark of an hour comes after a mark of
+ * five minutes. */
 static void check_mark(struct anthropic *a, size_t i, json_ref b)
 {
         struct check *c = a->c;
@@ -91,7 +92,7 @@ static bool starts_with(struct str s, const char *prefix)
         return str_starts(s, prefix);
 }
 
-/* Tools that the provider runs: use and result stand in one message. */
+/* Checks tools that the provider runs itself: call and result must be in one message. */
 static void check_server_block(struct anthropic *a, size_t i, json_ref b, bool assistant)
 {
         struct check *c = a->c;
@@ -105,7 +106,7 @@ static void check_server_block(struct anthropic *a, size_t i, json_ref b, bool a
                 return;
         struct str id = accept_text(c, json_get(c->j, b, use ? "id" : "tool_use_id"));
         if (!assistant)
-                accept_fail(c, "block_role", i, id, "it can only be in assistant messages");
+                accept_fail(c, "block_role", i, id, "this block can only be in assistant messages");
         if (use && (!starts_with(id, "srvtoolu_") || memchr(id.p, '-', id.n) || !plain_id(id)))
                 accept_fail(
                     c, "call_id", i, id, "the id of a server_tool_use begins with srvtoolu_");
@@ -114,7 +115,7 @@ static void check_server_block(struct anthropic *a, size_t i, json_ref b, bool a
         if (use)
                 accept_ids_put(c, &a->served, id, &fresh);
         else if (!accept_ids_find(&a->served, id))
-                accept_fail(c, "result_without_call", i, id, "no server_tool_use stands before it");
+                accept_fail(c, "result_without_call", i, id, "no server_tool_use comes before it");
 }
 
 static void check_tool_use(struct anthropic *a, size_t i, json_ref b)
@@ -145,9 +146,9 @@ static void check_tool_result(struct anthropic *a, size_t i, json_ref b)
                     "tool_result blocks must come before any other content of the message");
         if (!call)
                 accept_fail(c, "result_without_call", i, id,
-                    "the message before it holds no tool_use of this id");
+                    "the message before it has no tool_use with this id");
         else if (call->answered)
-                accept_fail(c, "duplicate_result", i, id, "each tool_use has a single result");
+                accept_fail(c, "duplicate_result", i, id, "each tool_use can have only one result");
         else
                 call->answered = true;
 
@@ -258,7 +259,7 @@ static void begin_turn(struct anthropic *a, size_t i, const char *role)
         a->last_role = role;
 }
 
-/* A prefill that ends in white space is refused. */
+/* The last assistant message must not end in white space; the API refuses such a prefill. */
 static void check_last(struct anthropic *a, size_t i, json_ref m)
 {
         const struct json *j = a->c->j;

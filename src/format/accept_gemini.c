@@ -1,9 +1,9 @@
 /*
  * accept_gemini.c - the rules of Gemini's contents.
  *
- * The one that costs sessions (F1): a turn with function calls comes right after a user turn or a
- * turn of function responses, and is followed at once by a turn with as many responses, in the
- * calls' names.
+ * The rule that most often ends a session (F1): a turn with function calls comes right after a user
+ * turn or a turn of function responses. The next turn must have as many responses, with the names
+ * of the calls.
  */
 #include "format/accept.h"
 
@@ -12,7 +12,7 @@
 static const struct str NO_CALL = {0};
 
 struct call {
-        struct str id; /* absent: calls and responses are told apart by name alone */
+        struct str id; /* absent: calls and responses are matched by name only */
         struct str name;
         bool answered;
         struct call *next;
@@ -20,11 +20,11 @@ struct call {
 
 struct gemini {
         struct check *c;
-        struct call *asked; /* by the turn before */
+        struct call *asked; /* the calls of the turn before */
         struct call **end;
         size_t asked_count;
         size_t asked_by;
-        bool after_model; /* the turn before was a model's */
+        bool after_model; /* the turn before is the model's */
 };
 
 static const char *const DATA[] = {"text", "inlineData", "fileData", "functionCall",
@@ -75,7 +75,7 @@ static bool is_taken(const struct rules *r, struct str type)
                rules_is_media(r->files, type);
 }
 
-/* Media of a part, or of a part of a response. */
+/* Checks the media of a part, or of a part of a response. */
 static void check_media(struct gemini *g, size_t i, json_ref part)
 {
         struct check *c = g->c;
@@ -91,7 +91,7 @@ static void check_media(struct gemini *g, size_t i, json_ref part)
         struct str uri = accept_text(c, json_get(c->j, file, "fileUri"));
         bool cloud = str_starts(uri, "gs://") && uri.n > 5 && uri.p[5] != '/';
         if (json_type(c->j, file) == JSON_OBJECT && !cloud && !rules_is_address(uri, true))
-                accept_fail(c, "file_uri", i, NO_CALL, "the address is not that of a stored file");
+                accept_fail(c, "file_uri", i, NO_CALL, "the URI does not name a stored file");
 }
 
 static void check_part(struct gemini *g, size_t i, json_ref part)

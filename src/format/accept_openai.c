@@ -1,8 +1,8 @@
 /*
  * accept_openai.c - the rules of chat completions.
  *
- * The one that costs sessions (F1): an assistant message with tool_calls is followed by tool
- * messages that answer each id once, before anything else is said.
+ * The rule that most often ends a session (F1): an assistant message with tool_calls is followed by
+ * tool messages that answer each id once, before any other message.
  */
 #include "format/accept.h"
 
@@ -12,9 +12,10 @@ static const struct str NO_CALL = {0};
 
 struct openai {
         struct check *c;
-        struct check_ids group; /* calls of the assistant message that is being answered */
+        struct check_ids group; /* ids of the calls in the assistant message that is being
+                                   answered */
         size_t asked_by;
-        bool in_group; /* only tool messages since that message */
+        bool in_group; /* since that message, there were only tool messages */
 };
 
 static void close_group(struct openai *o)
@@ -49,7 +50,7 @@ static void check_part(struct check *c, size_t i, json_ref part, const char *typ
                             "an image must be a web address or a data URL of an image type");
         } else if (strcmp(type, "input_audio") == 0) {
                 if (!rules_is_base64(accept_text(c, json_get(j, in, "data"))))
-                        accept_fail(c, "audio_data", i, NO_CALL, "the sound is not base64");
+                        accept_fail(c, "audio_data", i, NO_CALL, "the audio data is not base64");
         } else if (strcmp(type, "file") == 0 && !is_file(c, in)) {
                 accept_fail(c, "file_data", i, NO_CALL,
                     "a file must be a file id, or a data URL together with a filename");
@@ -70,19 +71,18 @@ static void check_parts(
                         k++;
                 if (json_type(j, p) != JSON_OBJECT || !types[k]) {
                         accept_fail(o->c, "content_part", i, NO_CALL,
-                            "a content part is of a type that %s messages do not take", who);
+                            "a content part has a type that %s messages cannot have", who);
                         continue;
                 }
                 if (json_type(j, json_get(j, p, types[k])) == JSON_NOTHING)
                         accept_fail(o->c, "content_part", i, NO_CALL,
-                            "a part of type %s has no member %s", types[k], types[k]);
+                            "a part of type %s must have a member %s", types[k], types[k]);
                 else
                         check_part(o->c, i, p, types[k]);
                 refusals += json_is(j, type, "refusal");
         }
         if (refusals && json_count(j, content) > 1)
-                accept_fail(
-                    o->c, "refusal_part", i, NO_CALL, "a refusal stands beside other parts");
+                accept_fail(o->c, "refusal_part", i, NO_CALL, "a refusal must be the only part");
 }
 
 static void check_content(struct openai *o, size_t i, json_ref m, const char *const *types,
@@ -119,7 +119,7 @@ static void check_call(struct openai *o, size_t i, json_ref call)
                 bool fresh = true;
                 if (accept_ids_put(c, &o->group, id, &fresh) && !fresh)
                         accept_fail(
-                            c, "duplicate_call", i, id, "the message makes two calls of this id");
+                            c, "duplicate_call", i, id, "the message makes two calls with this id");
         }
         bool custom = json_is(j, json_get(j, call, "type"), "custom");
         if (!custom && !json_is(j, json_get(j, call, "type"), "function"))
@@ -180,7 +180,7 @@ static void check_tool(struct openai *o, size_t i, json_ref m)
         struct check_id *call = o->in_group ? accept_ids_find(&o->group, id) : NULL;
         if (!call)
                 accept_fail(c, "result_without_call", i, id,
-                    "the messages before it hold no assistant message with this call");
+                    "no assistant message before it makes this call");
         else if (call->answered)
                 accept_fail(c, "duplicate_result", i, id, "the call was answered before");
         else

@@ -1,8 +1,8 @@
 /*
- * accept_responses.c - the rules of Responses input items, as a stateless endpoint takes them.
+ * accept_responses.c - the rules of Responses input items, for an endpoint that keeps no state.
  *
- * The one that costs sessions (F1): "No tool output found for function call". A reasoning item is
- * followed by what the model said or called next.
+ * The rule that most often ends a session (F1): "No tool output found for function call". A
+ * reasoning item must be followed by the message or the call that the model made next.
  */
 #include "format/accept.h"
 
@@ -14,11 +14,12 @@ static const struct str NO_CALL = {0};
 
 struct responses {
         struct check *c;
-        struct check_ids open; /* "kind id" of calls; answered ones stay */
-        struct check_ids ids;  /* of items */
-        size_t *asked_by;      /* by place in `open` */
+        struct check_ids open; /* "kind id" of all calls; answered calls stay in it */
+        struct check_ids ids;  /* ids of all items */
+        size_t *asked_by;      /* for each place in `open`: the item that made the call */
         size_t asked_cap;
-        size_t reasoning; /* where reasoning stands that nothing followed yet, from 1; 0: none */
+        size_t reasoning; /* number of the reasoning item that no output follows yet, from 1; 0:
+                             none */
 };
 
 static bool is_message(struct check *c, json_ref item)
@@ -53,7 +54,7 @@ static void check_id(struct responses *r, size_t i, json_ref item)
                                 : json_is(c->j, type, prefixes[k].type);
                 if (same && !str_starts(id, prefixes[k].prefix))
                         accept_fail(c, "id_prefix", i, NO_CALL,
-                            "the id of such an item begins with %s", prefixes[k].prefix);
+                            "the id of an item of this type begins with %s", prefixes[k].prefix);
         }
         if (accept_ids_put(c, &r->ids, id, &fresh) && !fresh)
                 accept_fail(c, "duplicate_id", i, NO_CALL, "two items have this id");
@@ -75,7 +76,7 @@ static void check_parts(struct responses *r, size_t i, json_ref list)
         struct check *c = r->c;
         const struct json *j = c->j;
         if (!json_count(j, list))
-                accept_fail(c, "empty_content", i, NO_CALL, "there are no parts");
+                accept_fail(c, "empty_content", i, NO_CALL, "the content has no parts");
         for (json_ref p = json_child(j, list); p != JSON_NONE; p = json_next(j, list, p)) {
                 json_ref type = json_get(j, p, "type");
                 bool text = json_is(j, type, "input_text") || json_is(j, type, "output_text");
@@ -134,7 +135,7 @@ static void note_call(struct responses *r, size_t i, struct str key, struct str 
         if (!e)
                 return;
         if (!fresh && !e->answered)
-                accept_fail(c, "duplicate_call", i, id, "this id waits for its output already");
+                accept_fail(c, "duplicate_call", i, id, "an open call has this id already");
         e->answered = false;
         size_t at = (size_t)(e - r->open.list);
         if (at >= r->asked_cap) {
@@ -168,7 +169,7 @@ static void check_pair(struct responses *r, size_t i, json_ref item)
         }
         struct check_id *e = accept_ids_find(&r->open, key);
         if (!e)
-                accept_fail(c, "result_without_call", i, id, "it answers no call");
+                accept_fail(c, "result_without_call", i, id, "no call has this id");
         else if (e->answered)
                 accept_fail(c, "duplicate_result", i, id, "the call was answered before");
         else
@@ -181,7 +182,7 @@ static void check_pair(struct responses *r, size_t i, json_ref item)
                 accept_fail(c, "image_url", i, id, "the screenshot is not an image");
 }
 
-/* Approvals pair as calls do, but a request may wait. */
+/* Approvals are paired like calls, but a request may stay open. */
 static void check_approval(struct responses *r, size_t i, json_ref item)
 {
         struct check *c = r->c;
@@ -197,15 +198,17 @@ static void check_approval(struct responses *r, size_t i, json_ref item)
                 struct str id = accept_text(c, json_get(c->j, item, "approval_request_id"));
                 struct check_id *e = accept_ids_find(&r->ids, pair_key(c, "approval", id));
                 if (!e)
-                        accept_fail(c, "result_without_call", i, id, "it answers no request");
+                        accept_fail(
+                            c, "result_without_call", i, id, "no approval request has this id");
                 else if (e->answered)
-                        accept_fail(c, "duplicate_result", i, id, "it was answered before");
+                        accept_fail(
+                            c, "duplicate_result", i, id, "the request was answered before");
                 else
                         e->answered = true;
         }
 }
 
-/* What a model says, so that it may follow its reasoning. */
+/* Is the item output of a model, so that it may follow reasoning? */
 static bool is_spoken(struct check *c, json_ref item)
 {
         static const char *const also[] = {
@@ -246,7 +249,8 @@ void accept_responses(struct check *c, json_ref list)
                 if (is_message(c, m))
                         check_message(&r, i, m);
                 else if (type == JSON_NONE || json_is(j, type, "item_reference"))
-                        accept_fail(c, "item_reference", i, NO_CALL, "nothing is stored there");
+                        accept_fail(c, "item_reference", i, NO_CALL,
+                            "the endpoint keeps no items that could be referred to");
                 check_pair(&r, i, m);
                 check_approval(&r, i, m);
         }

@@ -2,9 +2,9 @@
  * acontext.c - messages of parts {type, text, meta}: text, image, audio, video, file, tool-call,
  * tool-result, data, thinking, redacted_thinking; roles user and assistant.
  *
- * What has no part of its own stands in a `meta`, as Acontext does it: original_role and name of
- * a message, id, name and arguments of a call, tool_call_id and is_error of a result, signature
- * of thinking. Media keep their bytes in meta too (media_type, data), which Acontext drops.
+ * Like in Acontext, `meta` holds what has no member of its own: original_role and name of a
+ * message, id, name and arguments of a call, tool_call_id and is_error of a result, signature of
+ * thinking. Here `meta` also holds the bytes of media (media_type, data), which Acontext drops.
  */
 #include "format/format.h"
 
@@ -65,8 +65,8 @@ static int acontext_describe(const struct json *j, json_ref msg, struct arena *a
 
 /* ---- reading ---- */
 
-/* The members of a part: the outer ones, and those of its meta. Null stands for absent, because
- * the SDK sends it so. */
+/* Finds the members of a part: the outer ones, and those of its meta. Null counts as absent,
+ * because the SDK writes it for absent members. */
 static bool open_part(struct reading *r, json_ref v, const char *const *keys, json_ref *g,
     struct part *p, json_ref *text)
 {
@@ -239,7 +239,7 @@ static int acontext_read(const struct json *j, json_ref msg, struct arena *arena
                 reading_keep(&r, &m->extras, "meta", f[2], false);
         reading_idle(m->extras, "meta", "null");
         m->id = reading_string_or_keep(&r, &m->extras, "id", f[3]);
-        /* An empty meta of its own is told from none by its shape. */
+        /* The shape remembers whether the message had an empty meta or none. */
         m->shape = json_type(j, f[2]) == JSON_OBJECT ? SHAPE_ARRAY : SHAPE_ANY;
         for (json_ref p = json_child(j, f[1]); p != JSON_NONE; p = json_next(j, f[1], p))
                 read_part(&r, p);

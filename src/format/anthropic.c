@@ -1,9 +1,9 @@
 /*
- * anthropic.c - messages of content blocks: text, image, document, tool_use, tool_result,
- * thinking, redacted_thinking.
+ * anthropic.c - messages of content blocks: text, image, document, tool_use, tool_result, thinking,
+ * redacted_thinking.
  *
- * What the API wants of a history (`valid`): user begins, roles alternate, results stand first in
- * the user message behind their calls, no text is blank, thinking carries its signature.
+ * What the API requires of a history (`valid`): the user begins, roles alternate, results come
+ * first in the user message behind their calls, no text is blank, and thinking has its signature.
  */
 #include "format/format.h"
 
@@ -17,7 +17,7 @@
 static const char USER[] = "user";
 static const char ASSISTANT[] = "assistant";
 static const char SYSTEM[] =
-    "system"; /* newer models accept it between turns; views write "user" */
+    "system"; /* newer models also accept it between turns; views write "user" */
 
 static int anthropic_describe(const struct json *j, json_ref msg, struct arena *arena,
     struct about *out, struct steno_error *err)
@@ -202,8 +202,8 @@ static int anthropic_read(
 
 /* ---- writing ---- */
 
-/* Only the endpoint that made a signature can verify it. A format that merely carries the messages
- * of others keeps it. */
+/* Only the endpoint that made a signature can verify it. But a format that only carries messages of
+ * other endpoints keeps it. */
 static bool is_carried(const struct message *m)
 {
         return m->origin && (m->origin->flags & FORMAT_CARRIER);
@@ -222,7 +222,7 @@ static bool goes_on_after(const struct writer *w, const struct message *m, const
         return false;
 }
 
-/* Thinking stands before the calls of its message. */
+/* Does the thinking come after a call? It must come before the calls of its message. */
 static bool follows_call(const struct writer *w, const struct message *m, const struct part *p)
 {
         if (!w->valid || p < m->parts || p >= m->parts + m->count)
@@ -257,7 +257,8 @@ static bool is_writable(const struct writer *w, const struct message *m, const s
         }
 }
 
-/* What is inside of a block: the input of a call is an object, no text of a result is blank. */
+/* Does the API accept the contents of a block? The input of a call must be an object, and no text
+ * of a result may be blank. */
 static bool is_sound(const struct writer *w, const struct message *m, const struct part *p)
 {
         if (p->kind == PART_CALL && !(p->arguments.n && p->arguments.p[0] == '{'))
@@ -328,7 +329,8 @@ static void write_use(struct writer *w, const struct message *m, const struct pa
                 return;
         for (const struct extra *x = p->extras; x; x = x->next)
                 if (x->inner)
-                        writing_lose(w, m, "tool_calls.function", "members of the inner object");
+                        writing_lose(w, m, "tool_calls.function",
+                            "the format has no place for members of the inner object");
         if (p->signature.p)
                 writing_lose(w, m, "signature", "the format has no place for it");
         writing_lose_figures(w, m, p);
@@ -343,8 +345,8 @@ static void write_children(struct writer *w, const struct message *m, const stru
                 n += is_writable(w, m, &p->children[i]);
         if (!n && w->valid) {
                 if (p->child_count)
-                        writing_lose(w, m, "content", "nothing of it has a place in the format");
-                if (p->error) /* which has to say something */
+                        writing_lose(w, m, "content", "the format has no place for any part of it");
+                if (p->error) /* the content of an error must not be empty */
                         writing_text(w, "content", "[The tool failed and said nothing.]");
                 return;
         }
@@ -466,8 +468,8 @@ static const struct turns_style style = {
     .say = say,
 };
 
-/* The API refuses a history whose last message is the assistant's and ends in white space. *out
- * becomes the history without that white space. False: it has none, or memory is out. */
+/* The API refuses a history whose last message is the assistant's and ends in white space. Sets
+ * *out to the history without that white space. False: there is none, or out of memory. */
 static bool trim_end(struct writer *w, const struct history *h, struct history *out)
 {
         size_t i = h->count;
@@ -492,7 +494,7 @@ static bool trim_end(struct writer *w, const struct history *h, struct history *
         message_touch(&last);
         memcpy(list, h->list, h->count * sizeof *list);
         list[i - 1] = last;
-        writing_lose(w, &last, "content", "white space at its end, which the format refuses");
+        writing_lose(w, &last, "content", "white space at the end, which the format refuses");
         *out = *h;
         out->list = list;
         return true;

@@ -14,17 +14,17 @@ struct arrange {
         struct writer *w;
         struct arena *arena;
         uint32_t flags;
-        const struct rules *rules; /* NULL: the target is not a provider's */
+        const struct rules *rules; /* NULL: the target format is not a provider's */
         struct message *out;
         size_t count;
-        size_t cap;  /* while `out` is the list that is read: as many as were read */
-        size_t read; /* messages of that list */
-        /* media that wait for the end of the results behind their message */
+        size_t cap;  /* while `out` is the input list itself: the messages that were read */
+        size_t read; /* number of messages in the input list */
+        /* media that are written after the results behind their message */
         struct part *media;
         size_t media_count;
         size_t media_cap;
         uint64_t media_seq;
-        struct writer_seen items; /* ids of items, which no request has twice */
+        struct writer_seen items; /* ids of items, which must be unique in a request */
 };
 
 static void *wider(
@@ -45,7 +45,8 @@ static void *wider(
 
 static struct message *put(struct arrange *a, const struct message *m)
 {
-        /* Where one message is split most are, and a list that grows is copied. */
+        /* If one message is split, most messages are. A list that grows is copied, so room for
+         * twice as many is made at once. */
         struct message *to = wider(a, a->out, a->count, &a->cap, sizeof *to, a->read * 2);
         if (!to)
                 return NULL;
@@ -54,7 +55,7 @@ static struct message *put(struct arrange *a, const struct message *m)
         return &a->out[a->count++];
 }
 
-/* ---- parts of its own, before anything is changed ---- */
+/* ---- copies of parts, before they are changed ---- */
 
 static void follow(struct part *p)
 {
@@ -74,11 +75,11 @@ static const struct extra *odd_content(const struct message *m)
         const struct extra *found = NULL;
         for (const struct extra *x = m->shape == SHAPE_ABSENT ? m->extras : NULL; x; x = x->next)
                 if (!x->inner && str_is(x->key, "\"content\""))
-                        found = x; /* where a key stands twice the last one counts */
+                        found = x; /* if a key occurs twice, the last one counts */
         return found;
 }
 
-/* The extras without one of them; those behind it are shared. */
+/* Returns the list of extras without one of them. The extras behind it are shared. */
 static struct extra *without(struct arrange *a, const struct extra *list, const struct extra *one)
 {
         struct extra *first = NULL, **end = &first;
@@ -93,7 +94,7 @@ static struct extra *without(struct arrange *a, const struct extra *list, const 
         return first;
 }
 
-/* A number or an object where words should be is said as its JSON, in front of the calls. */
+/* If the content is a number or an object, writes its JSON as a text in front of the calls. */
 static int say_content(struct arrange *a, struct message *m)
 {
         const struct extra *x = odd_content(m);
@@ -144,7 +145,7 @@ static int keep_media(struct arrange *a, const struct message *m, const struct p
         return 0;
 }
 
-/* Takes the media out of a list of parts. */
+/* Moves the media out of a list of parts. Returns the number of parts that are left. */
 static size_t sift(struct arrange *a, const struct message *m, struct part *parts, size_t n)
 {
         size_t kept = 0;
@@ -202,8 +203,8 @@ static int move_media(struct arrange *a, struct message *m)
         return 0;
 }
 
-/* Was this reply only an image, which is in a user message now? Providers refuse an empty assistant
- * message. */
+/* Is the reply empty, because its images are in a user message now? Providers refuse an empty
+ * assistant message. */
 static bool is_emptied(const struct arrange *a, const struct message *m)
 {
         if (!a->w->valid || !(a->flags & FORMAT_PROVIDER) || m->role != ROLE_ASSISTANT)
@@ -261,8 +262,9 @@ static struct str plain_id(struct arrange *a, struct str id, uint64_t seq, size_
         }
 }
 
-/* Ids that a provider wants to be unique in the request, or at least in a turn of calls. The id of
- * a call that the provider ran is that of its item. */
+/* Is the id of a call unusable for the provider? Ids must be unique in the request, or at least in
+ * a turn of calls. A call that the provider ran has the id of its item, so this is checked as
+ * well. */
 static bool is_taken(struct arrange *a, const struct part *call, struct str id)
 {
         if (!a->w->valid || !(a->flags & FORMAT_PROVIDER) || !id.n)
@@ -297,13 +299,14 @@ static void end_turn(struct arrange *a)
         s->count = 0;
 }
 
-/* A call or result whose own message has no id needs one where a provider looks for it. */
+/* Does a call or result get an id that is not in its message? It is needed if the provider pairs by
+ * id. */
 static bool lacks_id(const struct arrange *a, const struct part *p)
 {
         return p->given_id && a->w->valid && !(a->flags & FORMAT_NAMELESS);
 }
 
-/* A kind of call that the target does not have is written as a function call. */
+/* Reports that a kind of call that the target does not have is written as a function call. */
 static void tell_kind(const struct arrange *a, const struct message *m, const struct part *p)
 {
         const struct format *f = a->w->format;
@@ -325,8 +328,8 @@ static int name_calls(struct arrange *a, struct message *m)
         for (size_t i = 0; i < m->count; i++) {
                 if (m->parts[i].kind != PART_CALL)
                         continue;
-                /* In a message that was joined from several records, each call is counted within
-                 * its own record. */
+                /* In a message that was joined from several records, calls are counted within each
+                 * record. */
                 uint64_t of = m->parts[i].seq ? m->parts[i].seq : m->seq;
                 n = of == seq ? n + 1 : 0;
                 seq = of;
@@ -354,7 +357,7 @@ static int name_calls(struct arrange *a, struct message *m)
         return 0;
 }
 
-/* Is it another id, and not only another spelling of the same one? */
+/* Is it a different id, not only a different spelling of the same one? */
 static bool is_other(const struct arrange *a, struct str own, struct str of_call)
 {
         if (!of_call.n || (own.p && str_eq(own, of_call)))
@@ -379,7 +382,7 @@ static bool has_lonely_id(const struct arrange *a, const struct part *p)
                p->id.p && !p->given_id && (!p->peer->id.n || p->peer->by_name);
 }
 
-/* A result has the id of its call, which may have got another one. */
+/* Gives each result the id of its call, which may have changed. */
 static int name_results(struct arrange *a, struct message *m)
 {
         bool touched = false;
@@ -399,7 +402,7 @@ static int name_results(struct arrange *a, struct message *m)
                         p->id = p->peer->id;
                 if (name) {
                         p->name = p->peer->name;
-                        writing_lose(a->w, m, "name", "written as that of its call");
+                        writing_lose(a->w, m, "name", "written as the name of its call");
                 }
         }
         return 0;
@@ -407,7 +410,7 @@ static int name_results(struct arrange *a, struct message *m)
 
 /* ---- joining and splitting ---- */
 
-/* Calls join the words before them, and the calls. */
+/* Do the calls of `m` belong to the same turn as the texts and calls before them? */
 static bool joins(const struct message *group, const struct message *m)
 {
         return m->item && m->role == ROLE_ASSISTANT && group->role == ROLE_ASSISTANT &&
@@ -442,13 +445,13 @@ static int drop_foreign(struct arrange *a, const struct history *h, struct histo
         return 0;
 }
 
-/* Items [i, ...) that are one turn, as one message; returns how many. */
+/* Joins the items [i, ...) of one turn to one message. Returns the number of items. */
 static size_t join(struct arrange *a, const struct history *h, size_t i, struct message *m)
 {
         size_t n = 1, more = 0;
         while (i + n < h->count && m->item && joins(m, &h->list[i + n]))
                 more += h->list[i + n++].count;
-        if (n > 1 && !own_parts(a, m, more)) /* once for all: a turn may have any number of items */
+        if (n > 1 && !own_parts(a, m, more)) /* one copy: a turn may have many items */
                 return 0;
         for (size_t j = 1; j < n; j++) {
                 const struct message *next = &h->list[i + j];
@@ -473,8 +476,8 @@ static bool embeds(const struct arrange *a, const struct message *m)
         return message_has(m, PART_RESULT);
 }
 
-/* What the assistant says behind a result becomes an item behind that result. Returns where it
- * begins in the message. */
+/* A text that the assistant says behind a result becomes an item behind that result. Returns where
+ * this text begins in the message. */
 static size_t end_of_step(const struct arrange *a, const struct message *m)
 {
         bool answered = false;
@@ -487,7 +490,7 @@ static size_t end_of_step(const struct arrange *a, const struct message *m)
         return m->count;
 }
 
-/* The results of an assistant's message as messages of their own behind it. */
+/* Moves the results of an assistant's message to messages of their own behind it. */
 static int split_step(struct arrange *a, struct message *m)
 {
         struct message head = *m;
@@ -536,8 +539,8 @@ static int split(struct arrange *a, struct message *m)
 
 /* ---- more calls than one message may have ---- */
 
-/* The parts [from, to) of a message as a message of its own. The first piece keeps what else the
- * message has. */
+/* Writes the parts [from, to) of a message as a message of its own. The first piece keeps the other
+ * members of the message. */
 static struct message *put_piece(
     struct arrange *a, const struct message *m, size_t from, size_t to, bool first)
 {
@@ -559,7 +562,7 @@ static bool is_of(const struct part *result, const struct message *piece)
         return result->peer >= piece->parts && result->peer < piece->parts + piece->count;
 }
 
-/* The results in `m` of the calls in `piece`. */
+/* Writes the results in `m` that answer the calls in `piece`. */
 static int put_answers(struct arrange *a, const struct message *m, struct message piece)
 {
         struct message some = *m;
@@ -584,7 +587,7 @@ static int put_answers(struct arrange *a, const struct message *m, struct messag
         return put(a, &some) ? 0 : STENO_ENOMEM;
 }
 
-/* Where the piece of a message that begins with part `i` ends: behind so many calls. */
+/* Returns the end of the piece that begins with part `i`: it has the maximum number of calls. */
 static size_t piece_end(const struct arrange *a, const struct message *m, size_t i)
 {
         size_t calls = 0;
@@ -594,7 +597,8 @@ static size_t piece_end(const struct arrange *a, const struct message *m, size_t
         return i;
 }
 
-/* Message `i` of `h` in pieces, each with its results behind it; returns the end of the results. */
+/* Writes message `i` of `h` in pieces, each with its results behind it. Returns the end of the
+ * results. */
 static size_t put_pieces(struct arrange *a, const struct history *h, size_t i)
 {
         const struct message *m = &h->list[i];
@@ -606,7 +610,7 @@ static size_t put_pieces(struct arrange *a, const struct history *h, size_t i)
                 const struct message *put = put_piece(a, m, from, to, from == 0);
                 if (!put)
                         return 0;
-                struct message piece = *put; /* the list may move */
+                struct message piece = *put; /* the list may be moved */
                 for (size_t k = i + 1; k < end; k++)
                         if (put_answers(a, &h->list[k], piece))
                                 return 0;
@@ -655,7 +659,7 @@ int arrange_history(struct writer *w, const struct history *h, bool own, struct 
         if (own) {
                 a.out = h->list;
         } else {
-                a.cap = h->count + 1; /* enough where nothing is split */
+                a.cap = h->count + 1; /* enough if nothing is split */
                 a.out = arena_alloc(a.arena, a.cap * sizeof *a.out);
                 if (!a.out)
                         return STENO_ENOMEM;
@@ -678,8 +682,7 @@ int arrange_history(struct writer *w, const struct history *h, bool own, struct 
                                 return STENO_ENOMEM;
                         continue;
                 }
-                /* Calls first: a result that its call carries gets the id that its call gets here.
-                 */
+                /* Calls come first: a result that its call carries gets the new id of that call. */
                 bool moved = a.media_count;
                 if (name_calls(&a, &m) || name_results(&a, &m) || move_media(&a, &m))
                         return STENO_ENOMEM;

@@ -1,15 +1,15 @@
 /*
- * arrange.h - a history cut to the turns that a target format knows, before its writer sees it:
- * items of one turn joined, results taken out of their call's message, media moved to where they
- * may stand, call ids made and made unique. Used inside format/ only.
+ * arrange.h - prepares a history for a target format, before the format's writer sees it: joins the
+ * items of one turn, takes results out of the messages of their calls, moves media to where they
+ * are allowed, and makes call ids present and unique. Used inside format/ only.
  */
 #ifndef FORMAT_ARRANGE_H
 #define FORMAT_ARRANGE_H
 
 #include "format/format.h"
 
-/* *out shares with `h` what did not change. `own`: the list of `h` is the caller's own and may be
- * written over. 0 or STENO_ENOMEM. */
+/* *out shares with `h` everything that did not change. `own`: the list of `h` belongs to the caller
+ * and may be overwritten. 0 or STENO_ENOMEM. */
 int arrange_history(struct writer *w, const struct history *h, bool own, struct history *out);
 
 #endif

@@ -10,16 +10,17 @@
  *
  *   unrecorded    no result, and nothing more is known
  *   waiting       a live run has not started it yet; it may wait for permission
- *   running       a live run carries it out; runId says which
+ *   running       the live run runId is executing it
  *   not_dispatched, indeterminate, cut, interrupted   no result will come (model/repair.h)
  *   complete      result
- *   error         error: what the tool said when it failed
- *   denied        error: it was not allowed, and so not run
- *   interrupted   error or result: it was stopped
- *   cut           error: its arguments were cut off, so it was not run
+ *   error         error: the output of the tool, which failed
+ *   denied        error: the call was not allowed, so it was not run
+ *   interrupted   error or result: the call was stopped
+ *   cut           error: the arguments were cut off, so the call was not run
  *
- * A page gets this rendering in two ways: by folding messages as they come (model/fold.h), and by
- * formatting a whole history. It looks at peers only, never at where a result stood.
+ * A page gets this form in two ways: by folding messages as they come (model/fold.h), and by
+ * formatting a whole history. Only the peers of calls and results count, not the place of a result
+ * in the history.
  */
 #include "format/format.h"
 
@@ -112,7 +113,7 @@ static int chat_read(const struct json *j, json_ref msg, struct arena *arena, st
 
 /* ---- writing ---- */
 
-/* The value of the result where it has one, because it is more recent, else that of the call. */
+/* Returns the value of the result if there is one, because it is newer; else that of the call. */
 static struct str figure(struct str of_result, struct str of_call)
 {
         return of_result.p ? of_result : of_call;
@@ -172,7 +173,7 @@ static void write_call(struct writer *w, const struct message *m, const struct p
                 writing_lose(w, m, "signature", "the format has no place for it");
 }
 
-/* The result's message has no place of its own: what it says beside the result is reported. */
+/* Reports the members of a result's message, because a page has no place for this message. */
 static void report_result(struct writer *w, const struct message *m, const struct part *p)
 {
         writing_report_result(w, m, p);
@@ -238,7 +239,8 @@ static void write_calls(struct writer *w, const struct message *m)
         jsonw_array_end(&w->json);
 }
 
-/* The order in which a page shows it: thinking, text, attachments, calls. */
+/* Returns the place of a part in the order in which a page shows parts: thinking, text,
+ * attachments, calls. */
 static int place(const struct part *p)
 {
         if (p->kind == PART_THINKING)
@@ -274,8 +276,8 @@ static void report_rest(struct writer *w, const struct message *m, size_t texts,
         writing_lose_members(w, m, has);
 }
 
-/* A model call that failed says so on the page as well; a run's reply in the shape of its provider
- * has its time beside it. */
+/* Is it an extra that the page shows? These are the error of a failed model call, and the time of a
+ * run's reply in its provider's shape. */
 static bool is_shown(const struct extra *x)
 {
         return (str_is(x->key, "\"createdAt\"") && x->value.p[0] == '"') ||

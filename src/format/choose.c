@@ -1,4 +1,4 @@
-/* choose.c - finds the format of a history, without guessing; see format_choose in format.h. */
+/* choose.c - finds the format of a history if it is certain; see format_choose in format.h. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,8 +7,8 @@
 #include "format/spelling.h"
 #include "model/token.h"
 
-/* Members that hold content or calls: a reader that has no place for one of them does not know
- * the format. */
+/* Is it a member that holds content or calls? A reader that has no place for such a member does not
+ * know the format. */
 static bool is_structure(struct str key)
 {
         static const char *const names[] = {"content", "parts", "tool_calls", "toolCalls",
@@ -37,7 +37,8 @@ static bool knows(const struct message *m)
         return knows_parts(m->parts, m->count);
 }
 
-/* Reads all of it, without messages that say nothing. False: the format does not accept it. */
+/* Reads the whole list, but skips messages without content. False: the format does not accept
+ * it. */
 static bool read_as(const struct format *f, const struct json *j, json_ref list,
     struct arena *arena, struct history *out)
 {
@@ -114,7 +115,7 @@ const struct format *format_choose(
     const struct json *j, json_ref list, struct arena *arena, char *candidates, size_t size)
 {
         struct history first = {0}, h;
-        struct arena kept, spare; /* a history may be large: at most two readings at once */
+        struct arena kept, spare; /* at most two readings at once */
         const struct format *f, *found = NULL;
         bool same = true, failed = false;
         candidates[0] = '\0';

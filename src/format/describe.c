@@ -23,11 +23,11 @@ static int add(struct describe *d, struct str id, struct str **list, size_t *cou
         if (d->arena->failed)
                 return error_nomem(d->err);
         if (id.n > CALL_ID_MAX)
-                return error_set(
-                    d->err, STENO_ELIMIT, "a call id of %zu bytes, at most %d", id.n, CALL_ID_MAX);
+                return error_set(d->err, STENO_ELIMIT,
+                    "a call id has %zu bytes, at most %d are allowed", id.n, CALL_ID_MAX);
         if (*count == CALLS_MAX)
                 return error_set(
-                    d->err, STENO_ELIMIT, "more than %d calls in a message", CALLS_MAX);
+                    d->err, STENO_ELIMIT, "a message has more than %d calls", CALLS_MAX);
         if (*count == *cap) {
                 size_t grown = *cap ? *cap * 4 : 4;
                 struct str *to = arena_alloc(d->arena, grown * sizeof *to);
@@ -47,7 +47,8 @@ bool describe_is_id(const struct json *j, json_ref id)
         return json_type(j, id) == JSON_STRING && json_inner(j, id).n > 0;
 }
 
-/* What pairing knows it by: repair_id says the same of what is read. */
+/* Takes the id by which pairing knows a call. It is the same as repair_id returns for the message
+ * that was read. */
 static int take_id(
     struct describe *d, json_ref id, json_ref name, const char *what, bool by_name, struct str *out)
 {
@@ -113,7 +114,7 @@ int describe_id(struct describe *d, json_ref id)
                 return describe_refuse(d, "id has %zu bytes, not 1 to %d", text.n, ID_MAX);
         for (size_t i = 0; i < text.n; i++)
                 if ((unsigned char)text.p[i] < 0x20 || text.p[i] == 0x7f)
-                        return describe_refuse(d, "id holds a control character");
+                        return describe_refuse(d, "id contains a control character");
         d->out->id = text;
         return 0;
 }

@@ -1,6 +1,6 @@
 /*
  * describe.h - what the formats' `describe` functions have in common: collecting ids with their
- * limits, and the members that mean the same everywhere. Used inside format/ only.
+ * limits, and the members that have the same meaning in all formats. Used inside format/ only.
  */
 #ifndef FORMAT_DESCRIBE_H
 #define FORMAT_DESCRIBE_H
@@ -18,29 +18,31 @@ struct describe {
         size_t answer_cap;
 };
 
-/* Each returns 0 or a negative code with `err` filled. `what` names the id for the error text,
- * as in "tool_call_id". The node must be a string; where it is absent, null or empty the name of
- * the tool stands for it, and `lacks` says so. */
+/* Each returns 0 or a negative code with `err` filled. `what` names the id for the error text, as
+ * in "tool_call_id". The node must be a string. If it is absent, null or empty, the name of the
+ * tool replaces it, and `lacks` is set. */
 int describe_call(struct describe *d, json_ref id, json_ref name, const char *what);
 int describe_answer(struct describe *d, json_ref id, json_ref name, const char *what);
-/* A string that says something. */
+/* Is it a string that is not empty? */
 bool describe_is_id(const struct json *j, json_ref id);
-/* The same for formats that need no id, because the name of the tool pairs calls and results:
- * `lacks` is set only if the name is missing as well. `what` is then the member of the name. */
+/* The same for formats that need no id, because calls and results are paired by the name of the
+ * tool: `lacks` is set only if the name is missing as well. `what` is then the member of the
+ * name. */
 int describe_named_call(struct describe *d, json_ref id, json_ref name, const char *what);
 int describe_named_answer(struct describe *d, json_ref id, json_ref name, const char *what);
 
-/* The message's own `id`: absent or null, or a string that can be one. */
+/* Takes the message's own `id`: it must be absent, null, or a string that is a valid id. */
 int describe_id(struct describe *d, json_ref id);
 
-/* A role that is one of the NULL-terminated list; out->role is `as[i]` where `as` is given. */
+/* Takes the role, which must be in the NULL-terminated list. out->role is `as[i]` if `as` is
+ * given. */
 int describe_role(
     struct describe *d, json_ref role, const char *const *roles, const char *const *as);
 
-/* What most formats begin with: an object with a `role` of the list and perhaps an `id`. */
+/* Checks the beginning of most formats: an object with a `role` of the list and perhaps an `id`. */
 int describe_message(struct describe *d, json_ref msg, const char *const *roles);
 
-/* "message is not an object" and the like. */
+/* Returns an error such as "message is not an object". */
 int describe_refuse(struct describe *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

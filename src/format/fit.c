@@ -12,7 +12,7 @@
 
 /* ---- changing a message ---- */
 
-/* A copy of a message's parts that may be changed; peers follow. */
+/* Copies a message's parts, so that they can be changed. Peers then point to the copy. */
 bool fit_own_parts(struct fit *f, struct message *m, bool *touched)
 {
         if (*touched)
@@ -21,7 +21,7 @@ bool fit_own_parts(struct fit *f, struct message *m, bool *touched)
         return *touched;
 }
 
-/* The extras but for one of them. */
+/* Returns the extras without one of them. */
 struct extra *fit_without(struct fit *f, const struct extra *list, const struct extra *one)
 {
         struct extra *first = NULL, **end = &first;
@@ -45,13 +45,13 @@ static bool is_named(const struct part *p)
         return (p->kind == PART_CALL || p->kind == PART_RESULT) && p->name.n;
 }
 
-/* A provider's own tool goes back to it under the name that it has there. */
+/* Is it a provider's own tool? It goes back to the provider under its own name. */
 static bool is_own_name(const struct fit *f, const struct message *m, const struct part *p)
 {
         return p->provider_run && m->origin == f->w->format;
 }
 
-/* The names that the provider takes stay as they are, and no other tool gets one of them. */
+/* Names that the provider accepts stay as they are, and no other tool gets one of them. */
 static int take_names(struct fit *f, const struct history *h)
 {
         f->w->names = arena_zalloc(f->arena, sizeof *f->w->names);
@@ -87,12 +87,13 @@ static int fit_names(struct fit *f, struct message *m, bool *touched)
                         return STENO_ENOMEM;
                 m->parts[i].name = names_map(f->w->names, name);
                 if (p->kind == PART_CALL)
-                        writing_lose(f->w, m, "name", "mapped to a name that the provider accepts");
+                        writing_lose(
+                            f->w, m, "name", "replaced by a name that the provider accepts");
         }
         if (m->name.p && !rules_is_name(f->rules, token_decode(m->name, f->arena, NULL))) {
                 if (!fit_own_parts(f, m, touched))
                         return STENO_ENOMEM;
-                writing_lose(f->w, m, "name", "no name that the provider accepts");
+                writing_lose(f->w, m, "name", "not a name that the provider accepts");
                 m->name = (struct str){0};
         }
         return f->arena->failed;
@@ -113,8 +114,8 @@ static bool is_long(const struct extra *x)
         return memmem(x->value.p, x->value.n, "\"1h\"", 4) != NULL;
 }
 
-/* State of a walk over the cache marks from the last to the first. The last four stay; a mark of
- * five minutes that stands before a mark of an hour is removed. */
+/* The state of a walk over the cache marks from the last to the first. The last four stay. A mark
+ * of five minutes before a mark of an hour is removed. */
 struct marks {
         size_t kept;
         bool hour;
@@ -182,9 +183,9 @@ static int fit_marks(struct fit *f, struct history *h)
         return f->arena->failed;
 }
 
-/* ---- all of it ---- */
+/* ---- all steps ---- */
 
-/* Is a key token one of these words, which have spaces around them? */
+/* Is the key in this list of words? Each word has spaces around it. */
 static bool is_listed(const char *words, struct str key)
 {
         char word[40];
@@ -197,7 +198,7 @@ static bool is_reply_extra(const struct fit *f, const struct extra *x)
         return rules_is_reply_member(f->rules, str_span(x->key.p + 1, x->key.n - 2));
 }
 
-/* A list without such members; the same list where there are none. */
+/* Returns the list without members of a reply, or the same list if it has none. */
 static struct extra *sift(struct fit *f, struct extra *list)
 {
         for (struct extra *x = list; x; x = x->next)
@@ -206,7 +207,7 @@ static struct extra *sift(struct fit *f, struct extra *list)
         return list;
 }
 
-/* Members of a reply, and Steno's own, never go out, whoever put them there. */
+/* Members of a reply and Steno's own members are never sent, whoever added them. */
 static int fit_members(struct fit *f, struct message *m, bool *touched)
 {
         if (m->origin != f->w->format || !f->rules->reply)
@@ -230,7 +231,7 @@ static int fit_members(struct fit *f, struct message *m, bool *touched)
         return f->arena->failed;
 }
 
-/* A list of one empty text is a text: the list would be refused. */
+/* Providers refuse a list of one empty text, so it is written as a string. */
 static int fit_shape(struct fit *f, struct message *m, bool *touched)
 {
         if (m->count != 1 || m->parts[0].kind != PART_TEXT || m->parts[0].text.n ||
@@ -245,7 +246,7 @@ static int fit_shape(struct fit *f, struct message *m, bool *touched)
         return 0;
 }
 
-/* Only the assistant calls, and a tool says nothing but results. */
+/* Only the assistant makes calls, and a tool message has only results. */
 static int fit_role(struct fit *f, struct message *m, bool *touched)
 {
         if (m->role == ROLE_TOOL && m->count && !message_has(m, PART_RESULT)) {
@@ -273,7 +274,7 @@ static struct extra *find_bad_thought(const struct part *p)
         return x;
 }
 
-/* A part of Gemini's holds one thing, and what a function answers is an object. */
+/* A part of Gemini's has exactly one data member, and the response of a function is an object. */
 static int fit_gemini(struct fit *f, struct message *m, bool *touched)
 {
         static const char DATA[] = " text inlineData fileData functionCall functionResponse "
@@ -312,8 +313,9 @@ static int fit_gemini(struct fit *f, struct message *m, bool *touched)
                 }
                 if (second) {
                         m->parts[i].extras = fit_without(f, m->parts[i].extras, second);
-                        writing_lose(f->w, m, "part", "a part holds one thing");
-                        i--; /* the part may hold a third thing */
+                        writing_lose(f->w, m, "part",
+                            "the provider accepts only one of these members in a part");
+                        i--; /* the part may have a third member */
                 }
         }
         return f->arena->failed;
@@ -333,7 +335,7 @@ static int fit_message(struct fit *f, struct message *m)
         return fit_shape(f, m, &touched) || f->arena->failed;
 }
 
-/* Reports everything that a message held which is left out, and that it is empty. */
+/* Reports all members of a message that is left out because it is empty. */
 static void lose_message(struct fit *f, const struct message *m)
 {
         bool empty = !m->count;
@@ -360,7 +362,7 @@ int fit_history(struct writer *w, const struct history *h, struct history *out)
         struct history to = {.list = arena_alloc(f.arena, (h->count + 1) * sizeof *to.list)};
         if (!to.list || take_names(&f, h))
                 return STENO_ENOMEM;
-        bool gap = false; /* the message before was left out */
+        bool gap = false; /* the message before this one was left out */
         for (size_t i = 0; i < h->count; i++) {
                 struct message m = h->list[i];
                 size_t count = m.count;
@@ -370,7 +372,7 @@ int fit_history(struct writer *w, const struct history *h, struct history *out)
                 bool nothing = fit_says_nothing(&f, &m);
                 if (nothing)
                         lose_message(&f, &m);
-                /* The second case is an item of which no part was left. */
+                /* The second condition is an item that has no parts left. */
                 bool left = nothing || (count && !m.count && m.role == ROLE_NONE);
                 m.apart = m.apart || gap;
                 gap = left;

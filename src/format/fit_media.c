@@ -11,7 +11,7 @@
 #include "format/writing.h"
 #include "model/token.h"
 
-static const char REFUSED[] = "the provider does not take it: a note stands in its place";
+static const char REFUSED[] = "the provider does not accept it, so a note replaces it";
 
 static bool is_media(const struct part *p)
 {
@@ -32,7 +32,7 @@ static const char *guess_type(struct str url)
         return NULL;
 }
 
-/* What was meant: base64 in the place of an address, types under other names. */
+/* Corrects common mistakes: base64 in place of an address, other names of types. */
 static void correct(struct fit *f, struct part *p)
 {
         struct media *x = &p->media;
@@ -55,10 +55,10 @@ static void correct(struct fit *f, struct part *p)
                 }
         }
         if (x->data.p && memchr(x->data.p, '\\', x->data.n))
-                x->data = token_decode(x->data, f->arena, NULL); /* "\/" in base64 */
+                x->data = token_decode(x->data, f->arena, NULL); /* base64 may have "\/" */
         if (str_is(x->mime, "image/jpg"))
                 x->mime = STR("image/jpeg");
-        /* Only a type that differs is a change; is_same() compares pointers. */
+        /* Assign only a type that differs: is_same() compares pointers. */
         const char *real = x->data.p && p->kind == PART_IMAGE ? rules_image_type(x->data) : NULL;
         if (real && !str_is(x->mime, real))
                 x->mime = str_of(real);
@@ -134,7 +134,8 @@ static bool is_same(const struct media *a, const struct media *b)
         return a->url.p == b->url.p && a->data.p == b->data.p && a->mime.p == b->mime.p;
 }
 
-/* Without a name or detail that is not a text (null), which is kept beside the others. */
+/* Returns the extras without `detail` and `filename`, which are extras only if they are no strings
+ * (null). */
 static struct extra *sift(struct fit *f, const struct part *p)
 {
         for (const struct extra *x = p->extras; x; x = x->next) {
@@ -147,7 +148,7 @@ static struct extra *sift(struct fit *f, const struct part *p)
         return p->extras;
 }
 
-/* Fits one medium. True: it changed. */
+/* Fits one image, sound or file. Returns true if it changed. */
 static bool fit_medium(struct fit *f, const struct message *m, struct part *p)
 {
         struct media before = p->media;
@@ -217,7 +218,7 @@ int fit_media(struct fit *f, struct message *m, bool *touched)
                         return STENO_ENOMEM;
                 if (p.kind == PART_RESULT)
                         p.raw = (struct str){0};
-                p.peer = m->parts[i].peer; /* it may have moved with the others */
+                p.peer = m->parts[i].peer; /* the peer may have moved with the others */
                 m->parts[i] = p;
         }
         return 0;

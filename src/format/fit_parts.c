@@ -1,6 +1,6 @@
 /*
- * fit_parts.c - parts that the provider does not take where they stand (fit_work.h): of a type that
- * it does not have, or that mean something only beside another part.
+ * fit_parts.c - parts that the provider does not accept where they are (fit_work.h): their type is
+ * unknown to it, or they need another part beside them.
  */
 #include "format/fit_work.h"
 
@@ -70,7 +70,7 @@ int fit_drop_children(struct fit *f, struct message *m, bool *touched,
 
 /* ---- types ---- */
 
-/* Is the part of a type that the table does not have? A strict view leaves it out. */
+/* Is the type of the part missing in the table? A strict view leaves such a part out. */
 static bool is_strange(struct fit *f, const struct message *m, const struct part *p)
 {
         if (p->kind != PART_OPAQUE || m->origin != f->w->format || !p->raw.p)
@@ -89,7 +89,8 @@ static bool is_strange(struct fit *f, const struct message *m, const struct part
         return strange;
 }
 
-/* An image or file of Responses, of which each way to say what it is may be left out. */
+/* Is it an image or file of Responses without any address, data or id? All these members are
+ * optional. */
 static bool is_nowhere(const struct json *j)
 {
         static const char *const IMAGE[] = {"image_url", "file_id", NULL};
@@ -104,8 +105,8 @@ static bool is_nowhere(const struct json *j)
         return keys != NULL;
 }
 
-/* Is the part of a type that the provider has, but without what such a part holds? It refuses the
- * whole history for it. The writer of OpenAI's makes a text of it. */
+/* Has the part a known type, but not the members that the type needs? The provider refuses the
+ * whole history for it. OpenAI's writer makes a text of such a part. */
 static bool is_empty_handed(struct fit *f, const struct message *m, const struct part *p)
 {
         static const char *const types[][3] = {{"responses", "said", "spoken"},
@@ -127,9 +128,9 @@ static bool is_empty_handed(struct fit *f, const struct message *m, const struct
         return lacks;
 }
 
-/* ---- parts that mean something only beside another ---- */
+/* ---- parts that need another part ---- */
 
-/* A member of an opaque part, as text; absent where it is not a string. */
+/* Returns a member of an opaque part as text; absent if it is not a string. */
 struct str fit_opaque_member(struct fit *f, const struct part *p, const char *key)
 {
         struct str text = {0};
@@ -143,15 +144,15 @@ struct str fit_opaque_member(struct fit *f, const struct part *p, const char *ke
         return text;
 }
 
-/* A reference to an item that the endpoint should have kept. A view contains the whole history and
- * the endpoint keeps nothing, so the item itself is in the history anyway. */
+/* Is it a reference to an item that the endpoint should have kept? A view contains the whole
+ * history and the endpoint keeps nothing, so the history has the item itself anyway. */
 static bool is_reference(struct fit *f, const struct message *m, const struct part *p)
 {
         return f->w->format == &format_responses && m->origin == f->w->format &&
                p->kind == PART_OPAQUE && str_is(fit_opaque_member(f, p, "type"), "item_reference");
 }
 
-/* An approval belongs to a request before it, and each request has one. */
+/* Is it an approval without a request before it, or a second one? Each request has one approval. */
 static bool is_stray_approval(struct fit *f, const struct message *m, const struct part *p)
 {
         if (f->w->format != &format_responses || m->origin != f->w->format ||
@@ -166,7 +167,8 @@ static bool is_stray_approval(struct fit *f, const struct message *m, const stru
         return !writing_seen_in(f->w, &f->asked, id) || writing_seen_in(f->w, &f->approved, id);
 }
 
-/* Anthropic runs some tools itself: the result stands in the same message, behind its call. */
+/* Is it the result of a tool that Anthropic ran itself? It is in the same message, behind its
+ * call. */
 static bool is_server_result(struct fit *f, const struct part *p)
 {
         static const char END[] = "_tool_result";
@@ -175,7 +177,7 @@ static bool is_server_result(struct fit *f, const struct part *p)
         return type.n > n && memcmp(type.p + type.n - n, END, n) == 0;
 }
 
-/* What only the assistant may say, in a message of somebody else. */
+/* Is it a part that only the assistant may have, in a message of another role? */
 static bool is_misplaced(struct fit *f, const struct message *m, const struct part *p)
 {
         if (f->w->format != &format_anthropic || m->origin != f->w->format ||
@@ -185,8 +187,9 @@ static bool is_misplaced(struct fit *f, const struct message *m, const struct pa
                str_is(fit_opaque_member(f, p, "type"), "server_tool_use");
 }
 
-/* "server_tool_use.id: String should match pattern '^srvtoolu_[a-zA-Z0-9_]+$'", and its input is an
- * object, as that of every call. */
+/* Is it a call of the provider's own tool that the provider refuses? "server_tool_use.id: String
+ * should match pattern '^srvtoolu_[a-zA-Z0-9_]+$'", and the input must be an object, as in every
+ * call. */
 static bool is_bad_server_call(struct fit *f, const struct message *m, const struct part *p)
 {
         if (f->w->format != &format_anthropic || m->origin != f->w->format ||
@@ -216,7 +219,7 @@ static bool is_server_orphan(struct fit *f, const struct message *m, const struc
         return true;
 }
 
-/* Collects them once, because a message may have many results. */
+/* Collects the provider's own calls once, because a message may have many results. */
 static int find_server_uses(struct fit *f, const struct message *m)
 {
         f->use_count = 0;
@@ -233,14 +236,13 @@ static int find_server_uses(struct fit *f, const struct message *m)
 int fit_parts(struct fit *f, struct message *m, bool *touched)
 {
         return fit_drop_parts(
-                   f, m, touched, is_reference, "what it refers to stands in the history") ||
-               fit_drop_parts(
-                   f, m, touched, is_stray_approval, "it answers no request, or a second time") ||
-               fit_drop_parts(f, m, touched, is_misplaced, "only the assistant may say it") ||
-               fit_drop_parts(
-                   f, m, touched, is_bad_server_call, "no call that the provider made") ||
+                   f, m, touched, is_reference, "the item that it refers to is in the history") ||
+               fit_drop_parts(f, m, touched, is_stray_approval, "no open request belongs to it") ||
+               fit_drop_parts(f, m, touched, is_misplaced, "only the assistant may use it") ||
+               fit_drop_parts(f, m, touched, is_bad_server_call,
+                   "not a call that the provider can have made") ||
                find_server_uses(f, m) ||
-               fit_drop_parts(f, m, touched, is_server_orphan, "its call does not stand before it");
+               fit_drop_parts(f, m, touched, is_server_orphan, "its call is not before it");
 }
 
 bool fit_is_bare(struct fit *f, const struct message *m, const struct part *p)
@@ -254,7 +256,7 @@ bool fit_is_bare(struct fit *f, const struct message *m, const struct part *p)
         return p->raw.p[i] == '}';
 }
 
-/* A part of Gemini without any of the members that a part is made for. */
+/* Is it a part of Gemini without any of the data members? */
 static bool is_hollow(struct fit *f, const struct message *m, const struct part *p)
 {
         static const char *const DATA[] = {"text", "inlineData", "fileData", "functionCall",
@@ -272,8 +274,9 @@ static bool is_hollow(struct fit *f, const struct message *m, const struct part 
         return !holds;
 }
 
-/* A message of Gemini that is an empty part and nothing else would be missing in views that show
- * every message, and as it is no provider takes it. A strict view leaves it out. */
+/* An empty part is the only part of this message of Gemini. Views that show every message would
+ * lose it, and no provider accepts it unchanged, so it becomes a text. A strict view leaves it
+ * out. */
 static int say_that_it_is_empty(struct fit *f, struct message *m, bool *touched)
 {
         if (f->w->format != &format_gemini || f->w->strict || m->count != 1 ||
@@ -284,32 +287,32 @@ static int say_that_it_is_empty(struct fit *f, struct message *m, bool *touched)
         m->parts[0] = (struct part){.kind = PART_TEXT,
             .text = token_make(STR("[A part that holds nothing]"), f->arena),
             .seq = m->parts[0].seq};
-        writing_lose(f->w, m, "part", "a part that holds nothing");
+        writing_lose(f->w, m, "part", "a part without content");
         return 0;
 }
 
 int fit_types(struct fit *f, struct message *m, bool *touched)
 {
         int rc = say_that_it_is_empty(f, m, touched);
-        /* OpenAI's writer makes a text of it. */
+        /* OpenAI's writer makes a text of such a part. */
         if (rc == 0 && f->w->format != &format_openai)
-                rc = fit_drop_parts(f, m, touched, fit_is_bare, "a part that holds nothing");
+                rc = fit_drop_parts(f, m, touched, fit_is_bare, "a part without content");
         if (rc == 0)
-                rc = fit_drop_parts(f, m, touched, is_empty_handed, "a part that holds nothing");
+                rc = fit_drop_parts(f, m, touched, is_empty_handed, "a part without content");
         if (rc == 0)
                 rc = fit_drop_children(f, m, touched, is_empty_handed,
-                    "[A part that holds nothing]", "a part that holds nothing");
+                    "[A part that holds nothing]", "a part without content");
         if (rc == 0)
                 rc = fit_drop_children(f, m, touched, is_misplaced,
-                    "[A part that only the assistant may say]", "only the assistant may say it");
+                    "[A part that only the assistant may say]", "only the assistant may use it");
         if (rc || !f->w->strict)
                 return rc;
-        rc = fit_drop_parts(f, m, touched, is_hollow, "a part that holds nothing");
+        rc = fit_drop_parts(f, m, touched, is_hollow, "a part without content");
         if (rc == 0)
                 rc = fit_drop_parts(
-                    f, m, touched, is_strange, "of a type that is not in the provider's table");
+                    f, m, touched, is_strange, "its type is not in the provider's table");
         return rc ? rc
                   : fit_drop_children(f, m, touched, is_strange,
                         "[A part that the provider does not take]",
-                        "of a type that is not in the provider's table");
+                        "its type is not in the provider's table");
 }

@@ -1,6 +1,6 @@
 /*
- * fit_secrets.c - thinking, signatures and opaque members (fit_work.h): they go back only to the
- * endpoint that made them.
+ * fit_secrets.c - thinking, signatures and opaque members (fit_work.h): they are sent back only to
+ * the endpoint that made them.
  */
 #include "format/fit_work.h"
 
@@ -22,7 +22,7 @@ static bool is_secret(struct fit *f, const struct message *m, const struct part 
                str_is(fit_opaque_member(f, p, "type"), "reasoning");
 }
 
-/* The type in the table of what an extra stands in; NULL: all of them stay. */
+/* Returns the type in the table for the object that has the extra; NULL: all extras stay. */
 static const char *type_of(const struct fit *f, const struct part *p)
 {
         static const struct {
@@ -42,7 +42,7 @@ static const char *type_of(const struct fit *f, const struct part *p)
         return NULL;
 }
 
-/* Members that no API has, and Gemini's signatures. */
+/* Is it a member that no API has, or one of Gemini's signatures? */
 static bool is_opaque_extra(const struct fit *f, const char *type, const struct extra *x)
 {
         struct str name = str_span(x->key.p + 1, x->key.n - 2);
@@ -121,12 +121,12 @@ int fit_signatures(struct fit *f, struct message *m, bool *touched)
                 p->signature = p->raw = (struct str){0};
                 if (x)
                         p->extras = fit_without(f, p->extras, x);
-                writing_lose(f->w, m, "signature", "no signature of this provider");
+                writing_lose(f->w, m, "signature", "not a signature of this provider");
         }
         return f->arena->failed;
 }
 
-/* ---- calls that Gemini 3 wants signed ---- */
+/* ---- calls that need a signature for Gemini 3 ---- */
 
 static bool is_gemini_3(const struct fit *f)
 {
@@ -134,7 +134,7 @@ static bool is_gemini_3(const struct fit *f)
         return f->w->format == &format_gemini && memmem(model.p, model.n, "gemini-3", 8);
 }
 
-/* The place behind the last words of the user: what follows is the current turn. */
+/* Returns the place behind the last text of the user. The current turn begins there. */
 static size_t current_turn(const struct history *h)
 {
         size_t i = h->count;
@@ -143,9 +143,9 @@ static size_t current_turn(const struct history *h)
         return i;
 }
 
-/* "thoughtSignature": "skip_thought_signature_validator" is what Google's documentation of thought
- * signatures gives for calls of the current turn that came from elsewhere. The first call of each
- * message carries the signature. */
+/* The first call of each message must have a signature. For calls of the current turn that came
+ * from another provider, Google's documentation of thought signatures gives this value:
+ * "thoughtSignature": "skip_thought_signature_validator". */
 int fit_placeholders(struct fit *f, struct history *h)
 {
         for (size_t i = is_gemini_3(f) ? current_turn(h) : h->count; i < h->count; i++) {
@@ -160,7 +160,8 @@ int fit_placeholders(struct fit *f, struct history *h)
                         return STENO_ENOMEM;
                 m->parts[k].signature = STR("skip_thought_signature_validator");
                 m->parts[k].raw = (struct str){0};
-                writing_lose(f->w, m, "signature", "none, so the provider is told not to check it");
+                writing_lose(f->w, m, "signature",
+                    "there is none, so the provider is asked not to check it");
         }
         return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * fit_texts.c - texts that a provider refuses: halves of surrogate pairs, and texts that say
- * nothing (fit_work.h).
+ * fit_texts.c - texts that a provider refuses: halves of surrogate pairs, and empty texts
+ * (fit_work.h).
  */
 #include "format/fit_work.h"
 
@@ -101,8 +101,9 @@ static bool is_inside(struct str s, struct str whole)
         return s.p >= whole.p && s.p + s.n <= whole.p + whole.n;
 }
 
-/* `seen` was looked at before. A call and its result may have been read from the same value, and
- * most strings point into what they were read from. */
+/* Checks the strings of a part, except `seen`, which was checked before. A call and its result may
+ * have been read from the same value, and most strings point into the value that they were read
+ * from. */
 static bool part_has_lone(const struct part *p, struct str seen)
 {
         const struct str inner[] = {p->text, p->output, p->arguments, p->output_raw};
@@ -119,7 +120,7 @@ static bool part_has_lone(const struct part *p, struct str seen)
 
 static bool has_lone(const struct message *m)
 {
-        if (m->raw.p && m->origin != &format_legacy) /* legacy: its calls are inside of texts */
+        if (m->raw.p && m->origin != &format_legacy) /* in legacy, calls are inside of texts */
                 return may_have_lone(m->raw);
         for (size_t i = 0; i < m->count; i++)
                 if (part_has_lone(&m->parts[i], i ? m->parts[i - 1].raw : (struct str){0}))
@@ -145,7 +146,7 @@ int fit_surrogates(struct fit *f, struct message *m, bool *touched)
         return 0;
 }
 
-/* ---- words that stand in a part of the wrong type ---- */
+/* ---- texts in parts of the wrong type ---- */
 
 static bool is_miscast(
     const struct fit *f, const struct message *m, const struct part *p, bool in_result)
@@ -206,14 +207,13 @@ int fit_words(struct fit *f, struct message *m, bool *touched)
         return 0;
 }
 
-/* ---- texts that say nothing ---- */
+/* ---- empty texts ---- */
 
 static bool is_nothing(struct fit *f, const struct message *m, const struct part *p)
 {
         if (p->kind != PART_TEXT || p->text.n || f->left < 2)
                 return false;
-        /* A single empty text beside calls stands for no text in some formats; writers leave it
-         * out. */
+        /* In some formats a single empty text beside calls means no text; writers leave it out. */
         return m->shape == SHAPE_ARRAY || !message_has(m, PART_CALL) || f->texts > 1;
 }
 
@@ -233,10 +233,10 @@ int fit_children(struct fit *f, struct message *m, bool *touched)
 {
         return fit_drop_children(f, m, touched, is_empty_child, "",
                    "an empty text, which the provider refuses") ||
-               fit_drop_children(f, m, touched, fit_is_bare, "", "a part that holds nothing");
+               fit_drop_children(f, m, touched, fit_is_bare, "", "a part without content");
 }
 
-/* Anthropic refuses a failure that says nothing. */
+/* Anthropic refuses an error without content. */
 int fit_errors(struct fit *f, struct message *m, bool *touched)
 {
         for (size_t i = 0; f->rules->error_says && i < m->count; i++) {
@@ -250,12 +250,12 @@ int fit_errors(struct fit *f, struct message *m, bool *touched)
                 if (!fit_own_parts(f, m, touched))
                         return STENO_ENOMEM;
                 message_set_output(m, &m->parts[i], STR("[The tool failed and said nothing.]"));
-                writing_lose(f->w, m, "content", "empty, which the provider refuses in a failure");
+                writing_lose(f->w, m, "content", "empty, which the provider refuses in an error");
         }
         return 0;
 }
 
-/* Is the output a list of parts, none of which the format has? */
+/* Is the output a list of parts, none of which the format knows? */
 static bool is_foreign(const struct fit *f, const struct message *m, const struct part *p)
 {
         for (size_t i = 0; i < p->child_count; i++)
@@ -265,8 +265,9 @@ static bool is_foreign(const struct fit *f, const struct message *m, const struc
                p->child_count;
 }
 
-/* Is the output, in the format that is written, of a type that the provider does not take? A text
- * or a list is what each takes, Anthropic also nothing and an empty list. */
+/* Does the output have a type that the provider does not accept? This is checked for messages of
+ * the provider's own format only. All providers accept a text or a list; Anthropic also accepts no
+ * output and an empty list. */
 static bool is_mistyped(const struct fit *f, const struct message *m, const struct part *p)
 {
         bool functions = p->call == CALL_FUNCTION || p->call == CALL_CUSTOM;
@@ -307,7 +308,7 @@ bool fit_says_nothing(const struct fit *f, const struct message *m)
                 return true;
         if (m->role != ROLE_ASSISTANT || !f->w->format || f->w->format == &format_anthropic ||
             f->w->format == &format_gemini)
-                return false; /* their writers leave out empty turns themselves (turns.h) */
+                return false; /* their writers leave out empty turns (turns.h) */
         for (size_t i = 0; i < m->count; i++) {
                 const struct part *p = &m->parts[i];
                 if (p->kind == PART_TEXT && turns_is_blank(p->text))

@@ -48,7 +48,7 @@ const struct format *format_at(size_t i)
         return i < sizeof table / sizeof *table ? table[i] : NULL;
 }
 
-#define DETECT_MESSAGES 64 /* enough to meet a tool call; a long history costs no more */
+#define DETECT_MESSAGES 64 /* enough to find a tool call in most histories */
 
 const struct format *format_detect(const struct json *j, json_ref list)
 {
@@ -62,8 +62,8 @@ const struct format *format_detect(const struct json *j, json_ref list)
                              e != JSON_NONE && n < DETECT_MESSAGES;
                              e = json_next(j, list, e), n++) {
                                 int one = table[i]->detect(j, e);
-                                /* One message that cannot be of this format outweighs many that
-                                 * can. */
+                                /* One message that cannot be of this format counts more than many
+                                 * that can. */
                                 score += one ? one : -1000;
                         }
                 } else {
@@ -79,13 +79,12 @@ const struct format *format_detect(const struct json *j, json_ref list)
         return best;
 }
 
-/* Members that hold parts, in some format. What a client keeps in members of its own is not a part.
- */
+/* Does a member with this name hold parts, in some format? Other members of a client do not. */
 static bool holds_parts(const struct json *j, json_ref key)
 {
         struct str plain = json_is_escaped(j, key) ? (struct str){0} : json_inner(j, key);
         if (plain.n && !memchr("cpost", plain.p[0], 5))
-                return false; /* none begins like that */
+                return false; /* no such member begins with another letter */
         static const char *const NAMES[] = {"content", "parts", "output", "summary", "tool_calls",
             "toolCalls", "tool_invocations", "toolInvocations"};
         for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
@@ -94,7 +93,7 @@ static bool holds_parts(const struct json *j, json_ref key)
         return false;
 }
 
-/* The parts of a list. Those that hold parts of their own (results, thinking, items of a carrier)
+/* Counts the parts of a list. Parts that hold other parts (results, thinking, items of a carrier)
  * have them in members with these names in every format. */
 static size_t count_parts(const struct json *j, json_ref list)
 {
@@ -108,7 +107,7 @@ static size_t count_parts(const struct json *j, json_ref list)
         return n;
 }
 
-/* How many parts a message has, calls and those inside of results included. */
+/* Counts the parts of a message, including calls and the parts inside of results. */
 static size_t parts_of(const struct json *j, json_ref msg)
 {
         size_t parts = 0;
@@ -139,11 +138,13 @@ static int measure(const struct json *j, json_ref msg, size_t parts, struct sten
 {
         size_t values = msg < j->count ? j->nodes[msg].next - msg : 0;
         if (values > MESSAGE_VALUES_MAX)
-                return error_set(err, STENO_ELIMIT, "%zu JSON values; a message has at most %d",
-                    values, MESSAGE_VALUES_MAX);
-        return parts > PARTS_MAX ? error_set(err, STENO_ELIMIT,
-                                       "%zu parts; a message has at most %d", parts, PARTS_MAX)
-                                 : 0;
+                return error_set(err, STENO_ELIMIT,
+                    "a message has %zu JSON values, at most %d are allowed", values,
+                    MESSAGE_VALUES_MAX);
+        return parts > PARTS_MAX
+                   ? error_set(err, STENO_ELIMIT, "a message has %zu parts, at most %d are allowed",
+                         parts, PARTS_MAX)
+                   : 0;
 }
 
 int format_measure(const struct json *j, json_ref msg, struct steno_error *err)
@@ -151,7 +152,7 @@ int format_measure(const struct json *j, json_ref msg, struct steno_error *err)
         return measure(j, msg, parts_of(j, msg), err);
 }
 
-/* A run's reply has the shape of its provider; the members that Steno adds to it stand beside. */
+/* A run's reply has the shape of its provider, with Steno's own members beside it. */
 static void describe_own(const struct json *j, json_ref msg, struct arena *arena, struct about *a)
 {
         a->mode = token_text(j, json_get(j, msg, "mode"), arena);
@@ -174,7 +175,7 @@ int format_describe(const struct format *f, const struct json *j, json_ref msg, 
         return arena->failed ? error_nomem(err) : 0;
 }
 
-/* Memory that was used to describe a message is freed before it is read, so that a history in
+/* The memory for describing a message is freed before the message is read, so that a history in
  * memory stays small. */
 static int check_and_read(const struct format *f, const struct json *j, json_ref msg,
     struct arena *arena, struct message *out, struct steno_error *err)
@@ -200,7 +201,7 @@ static int read_measured(const struct format *f, const struct json *j, json_ref 
         if (rc)
                 return rc;
         spelling_restore(&s, out);
-        /* What an importer keeps beside a message is nothing that a conversion could lose. */
+        /* A conversion cannot lose what an importer keeps beside a message. */
         for (struct extra *x = out->extras; x; x = x->next)
                 x->idle = x->idle || str_is(x->key, "\"entry\"");
         return 0;
@@ -253,10 +254,10 @@ static void lose_strict(void *ctx, const char *path)
         int n = snprintf(field, sizeof field, "messages[%zu].%s", s->message, path);
         if (s->w->on_loss)
                 s->w->on_loss(s->w->loss_ctx, 0, str_span(field, (size_t)n),
-                    "not in the provider's table, and the view is strict");
+                    "not in the provider's table, so the strict view leaves it out");
 }
 
-/* What was written, with nothing but the members of the provider's table. */
+/* Writes a copy of the output with only the members that the provider's table has. */
 static int write_strict(struct writer *w, const struct buf *whole)
 {
         const struct rules *rules = rules_find(w->format->name);

@@ -2,8 +2,8 @@
  * gemini.c - contents of parts: text, thought, inlineData, fileData, functionCall,
  * functionResponse, with thought signatures.
  *
- * A functionCall needs no id: its responses come in the order of the calls, and pairing goes by
- * the name. A result that is not an object is {"output": text}, a failure {"error": text}.
+ * A functionCall needs no id: the responses come in the order of the calls, and are paired by name.
+ * A result that is not an object is written as {"output": text}, an error as {"error": text}.
  */
 #include "format/format.h"
 
@@ -241,8 +241,8 @@ static bool is_writable(const struct writer *w, const struct message *m, const s
         }
 }
 
-/* A call that came without an id has none here, though the store gave it one: names and their order
- * tell results apart, and a call that is copied as it came has none either. */
+/* A call that came without an id gets none here, even if the store gave it one: calls and results
+ * are matched by name and order, and a call that is copied unchanged has no id either. */
 static void write_id(struct writer *w, const struct part *p)
 {
         uint64_t seq;
@@ -280,7 +280,7 @@ static void write_response(struct writer *w, const struct message *m, const stru
         if (p->output_kind == OUTPUT_TEXT && !p->error && !writing_own(w, m)) {
                 bool lossy = false;
                 text = token_decode(p->output, w->arena, &lossy);
-                /* A single member "output" or "error" would be read as text. */
+                /* A single member "output" or "error" would be read back as text. */
                 if (!lossy && writing_is_object(text) &&
                     !memmem(text.p, text.n < 64 ? text.n : 64, "\"output\"", 8) &&
                     !memmem(text.p, text.n < 64 ? text.n : 64, "\"error\"", 7)) {
@@ -334,7 +334,7 @@ static void write_media(struct writer *w, const struct message *m, const struct 
         if (x->file_id.p)
                 writing_lose(w, m, "file_id", "the format has no place for it");
         if (!x->data.p && !x->mime.p)
-                writing_lose(w, m, "image", "a link without a type, comes back as a file");
+                writing_lose(w, m, "image", "a link without a type, which comes back as a file");
 }
 
 static void write_part(struct writer *w, const struct message *m, const struct part *p)

@@ -83,7 +83,8 @@ json_ref kinds_output(const struct json *j, json_ref msg, const struct kinds_row
 
 /* ---- reading ---- */
 
-/* Arguments must be an object: any other value is wrapped in one, under the name of its member. */
+/* Arguments must be an object. Any other value is wrapped in an object, under the name of its
+ * member. */
 static struct str wrapped(struct reading *r, const char *key, json_ref v)
 {
         struct str raw = reading_raw(r, v);
@@ -106,7 +107,7 @@ static struct str wrapped(struct reading *r, const char *key, json_ref v)
         return str_span(to, (size_t)(p - to));
 }
 
-/* A screenshot or a made picture. */
+/* Reads a screenshot or a generated image. */
 static bool read_picture(struct reading *r, struct part *p, json_ref v)
 {
         const struct json *j = r->j;
@@ -131,7 +132,7 @@ static bool read_picture(struct reading *r, struct part *p, json_ref v)
         return true;
 }
 
-/* What the last command of a shell ended with. */
+/* Reads the exit code of the last command of a shell. */
 static void read_exit(struct reading *r, struct part *p, json_ref list)
 {
         for (json_ref e = json_child(r->j, list); e != JSON_NONE; e = json_next(r->j, list, e)) {
@@ -176,7 +177,7 @@ static void read_answer(struct reading *r, json_ref msg, const struct kinds_row 
         read_output(r, p, f[3], block);
 }
 
-/* Of a tool that the provider ran itself: what came of it, or that it says nothing. */
+/* Reads the output of a tool that the provider ran itself, or notes that it is not recorded. */
 static void read_own_output(struct reading *r, json_ref msg, const struct kinds_row *k,
     void (*block)(struct reading *r, json_ref v))
 {
@@ -258,12 +259,12 @@ bool kinds_is_native(const struct part *p)
         if (p->call == CALL_CUSTOM)
                 return call != NULL;
         if (result && result->call != p->call)
-                return false; /* another kind of output answers it: no endpoint pairs the two */
-        /* A stub, an edit or a made result has another shape than the API wants. */
+                return false; /* no endpoint pairs different kinds */
+        /* A stub, an edited or a made result does not have the shape that the API requires. */
         return call && call->raw.p && result && result->raw.p && is_wanted(result, k);
 }
 
-/* `"key":value` of the arguments, taken out of the object that wrapped() made. */
+/* Writes `"key":value` of the arguments, without the object that wrapped() made. */
 static void write_input(struct writer *w, const struct part *p, const struct kinds_row *k)
 {
         struct json j;
@@ -294,7 +295,7 @@ void kinds_write(struct writer *w, const struct message *m, const struct part *p
         if (call) {
                 if (!k->name)
                         writing_string(w, "name", p->name.p ? p->name : STR(""));
-                /* These are strings at the API, also where an edit made them an object. */
+                /* The API requires strings here, even if an edit made the arguments an object. */
                 if (!k->name && (p->arguments_text || w->valid || !writing_own(w, m)))
                         writing_arguments_text(w, m, k->input, p);
                 else

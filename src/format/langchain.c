@@ -4,7 +4,8 @@
  *
  * type is human, ai, system, developer, tool, function or generic. data (or kwargs) has content,
  * id, name, tool_calls[{name,args,id,type:"tool_call"}], tool_call_id, status, additional_kwargs
- * and response_metadata. Content blocks are those of chat completions. {type, data} is written.
+ * and response_metadata. Content blocks are those of chat completions. The writer uses {type,
+ * data}.
  */
 #include "format/format.h"
 
@@ -19,7 +20,7 @@
 
 static const struct {
         const char *type;
-        const char *name; /* of the constructor */
+        const char *name; /* the name of the constructor */
         const char *role;
         enum role is;
 } TYPES[] = {
@@ -33,7 +34,7 @@ static const struct {
     {"tool", "ToolMessageChunk", "tool", ROLE_TOOL},
 };
 
-/* The row of a message and its members; -1: it is none of this format. */
+/* Finds the row of a message and its members. -1: the message is not of this format. */
 static int open_message(const struct json *j, json_ref msg, json_ref *data)
 {
         bool lc = json_is(j, json_get(j, msg, "type"), "constructor");
@@ -60,7 +61,7 @@ static int langchain_describe(const struct json *j, json_ref msg, struct arena *
         int k = open_message(j, msg, &data);
         if (k < 0)
                 return describe_refuse(
-                    &d, "it is neither {type, data} nor a constructor of a message");
+                    &d, "a message is neither {type, data} nor a constructor of a message");
         a.role = str_of(TYPES[k].role);
         int rc = describe_id(&d, json_get(j, data, "id"));
         json_ref calls = json_get(j, data, "tool_calls");
@@ -113,7 +114,7 @@ static void read_result(struct reading *r, json_ref content, json_ref id, json_r
         }
 }
 
-/* Members that say nothing where they are empty, as the serializer writes them. */
+/* Marks empty members that the serializer always writes as having no meaning. */
 static void note_idle(struct extra *list)
 {
         static const char *const names[] = {"additional_kwargs", "response_metadata",
@@ -126,8 +127,8 @@ static void note_idle(struct extra *list)
         reading_idle(list, "status", "\"success\"");
 }
 
-/* What stands around the data: {type} or {lc, type: "constructor", id}. The type is kept for
- * messages that go back to their own format. */
+/* Reads the members around the data: {type} or {lc, type: "constructor", id}. The type is kept for
+ * messages that are written in their own format. */
 static void read_frame(struct reading *r, json_ref msg)
 {
         static const char *const keys[] = {"type", "data", "kwargs", NULL};
@@ -239,7 +240,7 @@ static void begin_message(struct writer *w, const struct message *m, enum role r
         jsonw_object(&w->json);
 }
 
-/* The content where there are no parts to write. */
+/* Writes the content of a message that has no parts to write. */
 static void write_no_content(struct writer *w, const struct message *m)
 {
         bool own = writing_own(w, m);

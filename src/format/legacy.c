@@ -4,7 +4,7 @@
  *   <function_call>{"id","name","arguments","response"?,"isError"?, ...}</function_call>
  *
  * Everything else is as in openai. Inside the tag every '<' is written \u003c, so that no text can
- * close it. What stands between the tags and is not such a record is text.
+ * close it. If the text between the tags is not such a record, it stays text.
  */
 #include "format/format.h"
 
@@ -21,14 +21,14 @@ static const char OPEN[] = "<function_call>";
 #define OPEN_SIZE (sizeof OPEN - 1)
 static const char *const CLOSES[] = {"</function_call>", "<\\/function_call>"};
 
-/* A walk over the records in a string (message.h: escapes as they stand), so that the text around
- * them stays as it is. */
+/* A walk over the records in a string (see message.h: its escapes are unchanged), so that the text
+ * around them is not changed. */
 struct records {
         struct str string;
         struct arena *arena;
-        struct json j;   /* of the record that was found */
-        struct str json; /* its text */
-        size_t from;     /* the span of its tag */
+        struct json j;   /* the record that was found */
+        struct str json; /* the record's text */
+        size_t from;     /* where its tag begins in the string */
         size_t to;
 };
 
@@ -45,7 +45,7 @@ static void records_begin(struct records *r, struct str string, struct arena *ar
                 r->string = token_make(text, arena);
 }
 
-/* Records have no '<' of their own, so it is looked for first. */
+/* Records contain no '<', so the search is for this character. */
 static const char *find_close(const char *from, const char *end, size_t *size)
 {
         for (const char *p = from; (p = memchr(p, '<', (size_t)(end - p))); p++) {
@@ -190,7 +190,8 @@ static void put_text(struct reading *r, struct str string)
                 reading_part(r, PART_TEXT, JSON_NONE)->text = string;
 }
 
-/* Most texts begin with prose, and most records hold a call and its result. */
+/* Estimates the number of parts. Most texts begin with prose, and most records hold a call and its
+ * result. */
 static size_t expected_parts(struct str text)
 {
         size_t n = 1;
@@ -199,7 +200,7 @@ static size_t expected_parts(struct str text)
         return n;
 }
 
-/* Takes a text part apart into texts and records, and describes these unless `d` is NULL. */
+/* Splits a text part into texts and records. Also describes the records if `d` is not NULL. */
 static int split_text(struct reading *r, const struct part *p, struct describe *d)
 {
         struct records found;
@@ -249,7 +250,7 @@ static int read_message(
         if (m->role != ROLE_ASSISTANT || !has_records(m))
                 return arena->failed;
         struct message whole = *m;
-        struct part only = m->parts[0]; /* parts are large: one alone is given back */
+        struct part only = m->parts[0]; /* parts are large: do not keep a list of one */
         if (m->count == 1) {
                 arena_trim(arena, m->parts, r.cap * sizeof only, 0);
                 whole.parts = &only;
@@ -275,7 +276,7 @@ static int legacy_read(const struct json *j, json_ref msg, struct arena *arena, 
         return read_message(j, msg, arena, m, NULL);
 }
 
-/* The records of a text are decoded and parsed once for both. */
+/* Decodes and parses the records of a text once for both. */
 static int legacy_check_and_read(const struct json *j, json_ref msg, struct arena *arena,
     struct message *m, struct steno_error *err)
 {
@@ -290,7 +291,7 @@ static int legacy_check_and_read(const struct json *j, json_ref msg, struct aren
 
 /* ---- writing ---- */
 
-/* A record's JSON, into w->out. */
+/* Writes a record's JSON to w->out. */
 static void write_json(struct writer *w, const struct message *m, const struct part *p)
 {
         const struct part *result = p->peer;
@@ -339,7 +340,7 @@ static size_t about_as_long(const struct part *p)
         return 256 + p->arguments.n + (p->peer ? p->peer->output.n : 0);
 }
 
-/* The record as a text part. */
+/* Makes the record as a text part. */
 static int make_record(
     struct writer *w, const struct message *m, const struct part *p, struct part *to)
 {
@@ -373,7 +374,7 @@ static bool is_plain_text(const struct part *p)
         return p->kind == PART_TEXT && !p->extras;
 }
 
-/* Consecutive texts become one text, because the records stand inside of it. */
+/* Joins consecutive texts to one, because the records are inside of the text. */
 static void join_texts(struct writer *w, struct message *flat)
 {
         size_t n = 0;
@@ -447,21 +448,22 @@ static void report_result(struct writer *w, const struct message *m, const struc
         writing_report_silence(w, m, p);
 }
 
-/* Does an endpoint read it, or whoever judges by what endpoints take? */
+/* Is the output for an endpoint, or for a check that applies an endpoint's rules? */
 static bool goes_to_endpoint(const struct writer *w)
 {
         return w->strict || w->via.n;
 }
 
-/* What an endpoint does not know: with `strict` whatever it is, else what is Steno's own. */
+/* Is it a member that an endpoint does not know? With `strict` all extras are, otherwise only
+ * Steno's own. */
 static bool is_unknown_there(const struct writer *w, const struct extra *x)
 {
         struct str name = str_span(x->key.p + 1, x->key.n - 2); /* without its quotes */
         return w->strict || members_has(members_find_name(name), MEMBER_NOT_SENT);
 }
 
-/* The members beside the content. To an endpoint such a message is one of OpenAI's, and strict ones
- * refuse a request for one member too many. */
+/* Writes the members beside the content. An endpoint reads the message as one of OpenAI's, and
+ * strict endpoints refuse a request with an unknown member. */
 static void write_rest(struct writer *w, const struct message *m)
 {
         if (!goes_to_endpoint(w)) {
@@ -495,14 +497,14 @@ static int write_message(struct writer *w, const struct message *m)
         jsonw_object_end(&w->json);
         if (!writing_own(w, m))
                 writing_extras(w, m, "", m->extras, true);
-        arena_rewind(w->arena, mark); /* what was made of the message stands in the output */
+        arena_rewind(w->arena, mark); /* the output has all that was made */
         return 0;
 }
 
 static int legacy_write(struct writer *w, const struct history *h)
 {
         if (goes_to_endpoint(w))
-                w->rebuild = true; /* as it came, it may have members of any kind */
+                w->rebuild = true; /* an unchanged message may have members of any kind */
         return writing_embedded(w, h, write_message, report_result);
 }
 

@@ -45,7 +45,7 @@ static int modelmessage_describe(const struct json *j, json_ref msg, struct aren
 
 /* ---- reading ---- */
 
-/* {type:"image",image} or {type:"file",data}: base64, a data URL or an address. */
+/* Reads {type:"image",image} or {type:"file",data}: base64, a data URL or an address. */
 static bool read_media(struct reading *r, json_ref p, bool image)
 {
         const char *const keys[] = {
@@ -166,7 +166,7 @@ static int modelmessage_read(
 static void write_file(struct writer *w, const struct message *m, const struct part *p)
 {
         const struct media *x = &p->media;
-        struct str type = sdkparts_type(w, m, p); /* "image" has its data under that name */
+        struct str type = sdkparts_type(w, m, p); /* "image" for images */
         writing_raw(w, "type", type.p ? type : STR("\"file\""));
         writing_string(w, type.p ? "image" : "data",
             x->data.p  ? x->data
@@ -204,7 +204,7 @@ static bool is_list(const struct part *p)
         return p->output_kind == OUTPUT_PARTS && p->child_count;
 }
 
-/* In a result media are {type:"media",data,mediaType}, and only as data. */
+/* Writes a part of a result. Media are {type:"media",data,mediaType} there, and always data. */
 static void write_child(struct writer *w, const struct message *m, const struct part *p)
 {
         if (p->kind == PART_TEXT || !p->media.data.p) {
@@ -329,7 +329,7 @@ static void write_message(struct writer *w, const struct message *m)
         writing_lose_members(w, m, NULL);
 }
 
-/* Results stand in a message of their own, before what else was said with them. */
+/* Writes results as a message of their own, before the other parts of the message. */
 static void write_turn(struct writer *w, const struct message *m)
 {
         size_t results = message_count(m, PART_RESULT);
@@ -384,7 +384,7 @@ static int modelmessage_detect(const struct json *j, json_ref msg)
 
 const struct format format_modelmessage = {
     .name = "modelmessage",
-    /* Versions 5 and 7 have no part for media in results in common. */
+    /* Versions 5 and 7 of the SDK have no common type for media in results. */
     .flags = FORMAT_TEXT_RESULTS | FORMAT_ANSWERED,
     .describe = modelmessage_describe,
     .read = modelmessage_read,

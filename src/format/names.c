@@ -33,7 +33,7 @@ static bool grow(struct names *n)
         return true;
 }
 
-/* Writes the tool `of` under `name`, unless another tool is written under it. */
+/* Writes the tool `of` under `name`, unless `name` is already used for another tool. */
 static bool take(struct names *n, struct str name, struct str of)
 {
         if (!grow(n))
@@ -57,7 +57,7 @@ static bool is_kept(const struct rules *r, char c)
                c == '_' || c == '-' || (c && r->name_also && strchr(r->name_also, c));
 }
 
-/* The name with _ in place of each character that the provider does not accept, and with room for a
+/* Returns the name with _ for each character that the provider does not accept, with room for a
  * hash behind it. */
 static char *replaced(const struct names *n, struct str name, size_t *length)
 {

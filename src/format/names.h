@@ -1,9 +1,9 @@
 /*
  * names.h - finds names that a provider accepts, for tools whose own names it would refuse.
  *
- * Every character that the provider does not accept becomes _. If the result is the name of another
- * tool or too long, it is cut, and a hash of the tool's own name is appended. The same name always
- * gets the same answer from one table, so calls and results agree. Used inside format/ only.
+ * Every character that the provider does not accept becomes _. If the result is too long or the
+ * name of another tool, it is cut, and a hash of the tool's own name is appended. A table always
+ * gives the same answer for the same name, so calls and results agree. Used inside format/ only.
  */
 #ifndef FORMAT_NAMES_H
 #define FORMAT_NAMES_H
@@ -12,7 +12,7 @@
 #include "format/rules.h"
 
 struct names_slot {
-        struct str name; /* as it is written; absent: the slot is free */
+        struct str name; /* the name that is written; absent: the slot is free */
         struct str of;   /* the tool's own name */
 };
 
@@ -26,8 +26,8 @@ struct names {
 /* Reserves a name that the provider accepts, so that no other tool gets it. Reserve all such names
  * before the first names_map(). */
 void names_take(struct names *n, struct str name);
-/* The name under which a tool is written (text, in the arena or the same). Absent: out of memory.
- */
+/* Returns the name under which a tool is written. It is text, in the arena or `name` itself.
+ * Absent: out of memory. */
 struct str names_map(struct names *n, struct str name);
 
 #endif

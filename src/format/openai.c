@@ -1,8 +1,8 @@
 /*
- * openai.c - chat completions `messages[]`, with Steno's own fields (model.md) on the way in.
+ * openai.c - reads chat completions `messages[]`, with Steno's own members (model.md).
  *
- * An entry of tool_calls that carries its own result or error is complete: it stands among the
- * calls and among the answers.
+ * An entry of tool_calls that holds its own result or error is complete: it counts as a call and as
+ * an answer.
  */
 #include "format/format.h"
 
@@ -14,8 +14,8 @@
 #include "model/members.h"
 #include "model/token.h"
 
-/* The members of the message that Steno knows, found in one walk. Where a key stands twice the
- * last one counts. */
+/* Finds the members of the message that Steno knows, in one walk. If a key occurs twice, the last
+ * one counts. */
 static void find_members(
     const struct json *j, json_ref msg, json_ref found[MEMBER_COUNT], bool *own)
 {
@@ -37,7 +37,7 @@ static bool is_there(const struct json *j, json_ref v)
         return t != JSON_NOTHING && t != JSON_NULL;
 }
 
-/* Of the tool that an entry calls, wherever the entry has it. */
+/* Returns the name of the tool that an entry calls, wherever the entry has it. */
 static json_ref name_of(const struct json *j, json_ref entry)
 {
         json_ref in = json_get(j, entry, "custom");
@@ -81,8 +81,8 @@ static int describe_calls(struct describe *d, json_ref list)
         return 0;
 }
 
-/* The older way to call: {"function_call":{"name","arguments"}}, answered by role "function". It
- * has no ids: the name pairs them. */
+/* Is it the older kind of call: {"function_call":{"name","arguments"}}, answered by role
+ * "function"? It has no ids: calls and results are paired by name. */
 static bool is_legacy_call(const struct json *j, json_ref v)
 {
         return json_type(j, json_get(j, v, "name")) == JSON_STRING;
@@ -140,8 +140,8 @@ static int openai_describe(const struct json *j, json_ref msg, struct arena *are
 
 /* ---- reading ---- */
 
-/* extra_content.google.thought_signature is the hub's signature; where it is all there is, the
- * extra says nothing more. */
+/* extra_content.google.thought_signature becomes the hub's signature. If the extra has nothing
+ * else, it has no more meaning. */
 static void read_signature(struct reading *r, struct part *p, json_ref content)
 {
         const struct json *j = r->j;
@@ -183,7 +183,7 @@ static void read_call(struct reading *r, json_ref entry)
         *reading_part(r, PART_CALL, entry) = p;
 }
 
-/* Figures of a result that stay among the extras, where the writer finds them. */
+/* Notes figures of a result among the extras, where the writer finds them. */
 static void note_extras(const struct message *m, struct part *p)
 {
         for (const struct extra *x = m->extras; x; x = x->next) {
@@ -260,7 +260,7 @@ static void read_legacy_call(struct reading *r, json_ref v)
         *reading_part(r, PART_CALL, v) = p;
 }
 
-/* {"role":"function","name","content"}: the name is the tool's, not the speaker's. */
+/* Reads {"role":"function","name","content"}. The name is the tool's, not the speaker's. */
 static void read_legacy_result(struct message *m)
 {
         struct part *p = m->count ? &m->parts[0] : NULL;
@@ -271,7 +271,7 @@ static void read_legacy_result(struct message *m)
         m->name = (struct str){0};
 }
 
-/* The parts of an assistant's message, if its calls carry no results. */
+/* The number of parts of an assistant's message, if its calls hold no results. */
 static size_t expected_parts(const struct json *j, const json_ref *f)
 {
         bool list = json_type(j, f[R_CONTENT]) == JSON_ARRAY;

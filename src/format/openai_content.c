@@ -42,8 +42,8 @@ static bool read_simple(struct reading *r, json_ref part, const char *key, enum 
         return true;
 }
 
-/* A part whose content is one object of strings, as image_url{url,detail}. Clients that write every
- * member that a type has write null for those that are not set. */
+/* Reads a part whose content is one object of strings, as image_url{url,detail}. Some clients write
+ * null for every member that is not set. */
 static bool read_media(struct reading *r, json_ref part, const char *key, const char *const *keys,
     json_ref *g, struct extra **extras)
 {
@@ -111,7 +111,7 @@ static bool read_file(struct reading *r, json_ref part)
         return true;
 }
 
-/* A text as Responses writes it, which clients mix in. */
+/* Reads a text part in the form of Responses, which some clients use here. */
 static bool read_foreign_text(struct reading *r, json_ref part)
 {
         if (!read_simple(r, part, "text", PART_TEXT))
@@ -222,8 +222,8 @@ static void write_media(struct writer *w, const struct message *m, const struct 
                 writing_lose(w, m, "mimeType", "the format has no place for it");
 }
 
-/* Is it no part at all, or one of a known type that is not made as it should be? Types that are
- * not known here go to the provider as they are. */
+/* Is it not a part at all, or a known type with wrong contents? Types that are not known here are
+ * sent to the provider unchanged. */
 static bool is_broken(const struct part *p)
 {
         static const char *const known[] = {"text", "refusal", "image_url", "input_audio", "file"};
@@ -347,7 +347,7 @@ void openai_write_content(struct writer *w, const struct message *m)
         bool calls = message_has(m, PART_CALL);
         bool refuses = message_has(m, PART_REFUSAL);
         if (n == 0 && !(own && !w->valid) && !calls && !refuses) {
-                /* A provider takes an empty text, but neither null nor an empty array. */
+                /* A provider accepts an empty text, but neither null nor an empty array. */
                 writing_text(w, "content", "");
                 return;
         }
@@ -370,7 +370,7 @@ void openai_write_content(struct writer *w, const struct message *m)
         jsonw_array_end(&w->json);
 }
 
-/* Is there a child that can be written? */
+/* Does the result have a child that can be written? */
 static bool has_words(const struct writer *w, const struct message *m, const struct part *p)
 {
         for (size_t i = 0; i < p->child_count; i++)

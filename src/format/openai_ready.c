@@ -1,11 +1,11 @@
 /*
- * openai_ready.c - may a stored openai message go to a provider as it stands? (format.h, ready)
+ * openai_ready.c - decides whether a stored openai message can be sent to a provider unchanged
+ * (format.h, ready).
  *
- * Most messages of most histories may, and then a view is a copy. This looks at a message without
- * parsing it: it walks the top level and the calls, and steps over strings at the speed of memory.
- * It says yes only to simple shapes that fit.c would not change. Everything else takes the long way
- * through the hub, which is always correct. The text is known to be valid JSON, so only its shape
- * is looked at.
+ * Most messages of most histories can, and then a view is a copy. The message is not parsed: the
+ * code walks the top level and the calls, and skips strings with fast searches. It accepts only
+ * simple shapes that fit.c would not change. All other messages take the slower way through the
+ * hub, which is always correct. The text is known to be valid JSON, so only its shape is checked.
  */
 #include "format/openai.h"
 
@@ -40,7 +40,7 @@ static bool take(struct walk *w, char c)
         return true;
 }
 
-/* The inside of a string; false: it is not one. */
+/* Takes a string; *inner is its inside. False: it is not a string. */
 static bool take_string(struct walk *w, struct str *inner)
 {
         if (!take(w, '"'))
@@ -63,7 +63,7 @@ static bool take_string(struct walk *w, struct str *inner)
         return true;
 }
 
-/* Steps over any value. */
+/* Skips any value. */
 static bool skip_value(struct walk *w)
 {
         struct str s;
@@ -92,8 +92,8 @@ static bool skip_value(struct walk *w)
         return true;
 }
 
-/* The next key of an object whose '{' or last value was passed; false at its end (*bad: it is no
- * object, or a key has escapes). */
+/* Takes the next key of an object, behind its '{' or its last value. False at the object's end.
+ * *bad: it is not an object, or a key has escapes. */
 static bool next_key(struct walk *w, bool *first, struct str *key, bool *bad)
 {
         if (take(w, '}'))
@@ -107,7 +107,7 @@ static bool next_key(struct walk *w, bool *first, struct str *key, bool *bad)
         return !*bad;
 }
 
-/* Short enough, and with no escape in it. */
+/* Is it short enough and without an escape? */
 static bool is_plain_id(struct str id)
 {
         return id.n && id.n <= rules_openai.id_max && !memchr(id.p, '\\', id.n);
@@ -130,7 +130,8 @@ static bool walk_function(struct walk *w)
         return !bad && name && arguments;
 }
 
-/* {"id":...,"type":"function","function":{...}}, and what the provider may have added. */
+/* Takes {"id":...,"type":"function","function":{...}}, and members that the provider may have
+ * added. */
 static bool walk_call(struct walk *w)
 {
         struct str key, s;
@@ -164,13 +165,14 @@ static bool walk_calls(struct walk *w)
 enum content {
         CONTENT_NONE,
         CONTENT_NULL,
-        CONTENT_BLANK, /* a text that says nothing */
+        CONTENT_BLANK, /* a text without visible characters */
         CONTENT_STRING,
-        CONTENT_PARTS, /* texts and pictures, of a user */
+        CONTENT_PARTS, /* texts and images of a user */
         CONTENT_OTHER,
 };
 
-/* An address, or a picture of a type that is taken. Its bytes may be many and are not looked at. */
+/* Is it an address, or an image of a type that is accepted? The image's bytes are not checked,
+ * because there may be many. */
 static bool is_picture(struct str url)
 {
         if (!str_starts(url, "data:"))
@@ -184,7 +186,7 @@ static bool is_picture(struct str url)
         return real && str_is(type, real) && !memchr(data.p, '\\', data.n);
 }
 
-/* {"url":...}, and what else may stand there. */
+/* Takes {"url":...} and the other members that are allowed there. */
 static bool walk_url(struct walk *w)
 {
         struct str key, s;
@@ -200,8 +202,8 @@ static bool walk_url(struct walk *w)
         return !bad && url;
 }
 
-/* A text that is not empty, or a picture. Messages with pictures are checked here because they may
- * be too large to be held in memory. */
+/* Takes a text that is not empty, or an image. Messages with images are checked here because they
+ * may be too large to be held in memory. */
 static bool walk_part(struct walk *w)
 {
         struct str key, s, type = {0};
@@ -252,8 +254,8 @@ static enum content walk_content(struct walk *w)
         }
 }
 
-/* Members that cannot go out as they stand: the older way to call, and figures that only newer
- * records are marked for (about.own_fields). */
+/* Is it a member that cannot be sent unchanged? These are the older kind of call, and figures that
+ * only newer records are marked for (about.own_fields). */
 static bool is_refused(struct str key)
 {
         static const char *const keys[] = {
@@ -264,7 +266,7 @@ static bool is_refused(struct str key)
         return false;
 }
 
-/* Half of a surrogate pair. Hardly any message has such an escape at all. */
+/* Does it contain half of a surrogate pair? Few messages have such an escape at all. */
 static bool has_half(struct str m)
 {
         const char *end = m.p + m.n, *p = m.p;

@@ -7,11 +7,11 @@
 #include "format/openai_content.h"
 #include "format/writing.h"
 
-/* Members that OpenAI has and takes only as the hub has them: tool_calls with calls, a name that
- * is a string. Anything else under their names is an extra. */
+/* Members of OpenAI's that must have the same type as in the hub: tool_calls is a list of calls,
+ * name is a string. If a member has another type, it is an extra. */
 static const char *const strict[] = {"tool_calls", "name", "refusal", NULL};
 
-/* The name of such an extra, or NULL. */
+/* Returns the name of such an extra, or NULL. */
 static const char *odd_member(const struct extra *x)
 {
         struct str key = str_span(x->key.p + 1, x->key.n - 2);
@@ -21,7 +21,7 @@ static const char *odd_member(const struct extra *x)
         return NULL;
 }
 
-/* Where a member stands twice the last one counts, and it is the hub's. */
+/* If a member occurs twice, the last one counts, and this is the one in the hub. */
 static bool is_refused(const struct message *m, const char *name)
 {
         if (strcmp(name, "name") == 0)
@@ -94,7 +94,7 @@ static void write_figures(struct writer *w, const struct message *m, const struc
                 writing_lose(w, m, "returnDisplay", "the format has no place for it");
 }
 
-/* The type of a call, where it is another one than function. */
+/* Returns the type of a call if it is not function. */
 static const struct extra *odd_type(const struct part *p)
 {
         for (const struct extra *x = p->extras; x; x = x->next)
@@ -103,7 +103,7 @@ static const struct extra *odd_type(const struct part *p)
         return NULL;
 }
 
-/* Members of a call that stand for what is written already. */
+/* Is it a member of a call whose meaning is written already? */
 static bool is_idle_member(const struct extra *x, bool custom)
 {
         return !x->inner && (str_is(x->key, "\"function\"") || str_is(x->key, "\"custom\"") ||
@@ -172,7 +172,7 @@ static bool is_entry(const struct part *p)
         return entry;
 }
 
-/* An app's own entry, as reading_entry took it apart. */
+/* Writes an entry of an app's own shape, as reading_entry read it. */
 static void write_entry(
     struct writer *w, const struct message *m, const struct part *p, const struct part *result)
 {
@@ -195,7 +195,7 @@ static void write_entry(
         jsonw_object_end(&w->json);
 }
 
-/* {"type":"function","function":{}} or the same with custom */
+/* Is it {"type":"function","function":{}} or the same with custom? */
 static bool is_regular(const struct part *p)
 {
         struct json j;
@@ -210,7 +210,8 @@ static bool is_regular(const struct part *p)
         return regular;
 }
 
-/* The older way to call, which no provider has to take any more: only its own bytes. */
+/* Is it the older kind of call? Providers no longer have to accept it, so only its original bytes
+ * are written. */
 static bool is_legacy(const struct writer *w, const struct message *m, const struct part *p)
 {
         return p->call == CALL_LEGACY && writing_own(w, m) && !w->valid;
@@ -264,7 +265,7 @@ static void write_calls(struct writer *w, const struct message *m)
         jsonw_array_end(&w->json);
 }
 
-/* A refusal that has no place among other parts. Of several, the texts are put together. */
+/* Writes a refusal that cannot be among other parts. The texts of several refusals are joined. */
 static void write_refusal(struct writer *w, const struct message *m)
 {
         struct buf text;
@@ -348,7 +349,7 @@ static void write_others(struct writer *w, const struct message *m)
         if (results && !rest) {
                 if (m->count > 1 ||
                     m->role !=
-                        ROLE_TOOL) { /* its members belong to no single message of the output */
+                        ROLE_TOOL) { /* its members belong to several messages of the output */
                         writing_lose_members(w, m, NULL);
                         writing_lose_extras(w, m, "", m->extras);
                 }
@@ -374,7 +375,7 @@ static bool is_left_out(
         return false;
 }
 
-/* An untouched message some members of which are left out: the others stay, each token in its
+/* Writes an untouched message without some of its members. The others stay, each token in its
  * place. */
 static bool write_some(struct writer *w, const struct message *m)
 {
@@ -401,7 +402,8 @@ static bool write_some(struct writer *w, const struct message *m)
         return read;
 }
 
-/* A result's content is a text, or texts: providers take nothing else from a tool. */
+/* Is the content of the result a text or a list of texts? Providers accept nothing else from a
+ * tool. */
 static bool is_said(const struct part *p)
 {
         if (p->output_kind == OUTPUT_TEXT)
@@ -414,7 +416,8 @@ static bool is_said(const struct part *p)
         return true;
 }
 
-/* Does a provider take it as it stands? Users, systems and tools have to say something. */
+/* Does a provider accept the message unchanged? Messages of users, systems and tools must have
+ * content. */
 static bool is_acceptable(const struct writer *w, const struct message *m)
 {
         if (!w->valid || m->role == ROLE_ASSISTANT)
@@ -434,7 +437,7 @@ static bool has_entries(const struct message *m)
         return false;
 }
 
-/* A spoken reply: the message only has a reference to the audio at the provider. */
+/* Is it a spoken reply? Such a message only has a reference to the audio at the provider. */
 static bool has_audio(const struct message *m)
 {
         for (const struct extra *x = m->extras; x; x = x->next)
@@ -460,7 +463,7 @@ static bool is_fine(const struct writer *w, const struct message *m)
         if (!w->valid || m->role != ROLE_ASSISTANT)
                 return true;
         if (m->shape == SHAPE_ARRAY && !openai_has_content(w, m))
-                return false; /* an array without a part is not content: none is */
+                return false; /* an array without parts does not count as content */
         if (m->shape == SHAPE_NULL && has_audio(m))
                 return true;
         if (m->shape == SHAPE_ABSENT || m->shape == SHAPE_NULL || !m->count)

@@ -5,7 +5,8 @@
 
 #include "format/blocks.h"
 
-/* Appends to a list and returns its new end, so that a caller with many need not walk it again. */
+/* Appends to a list and returns its new end, so that a caller with many extras does not walk the
+ * list again. */
 static struct extra **add_extra(
     struct reading *r, struct extra **list, struct str key, struct str value, bool inner)
 {
@@ -39,7 +40,7 @@ static int find_key(const struct json *j, json_ref key, const char *const *keys)
         return -1;
 }
 
-/* A member whose value has no field: it stays what it is. Returns the list's end likewise. */
+/* Keeps a member whose value has no field, unchanged. Also returns the list's new end. */
 static struct extra **keep(
     struct reading *r, struct extra **list, const char *key, json_ref v, bool inner)
 {
@@ -116,7 +117,7 @@ struct part *reading_part(struct reading *r, enum part_kind kind, json_ref raw)
                 size_t cap = r->cap ? r->cap * 2 : r->expected ? r->expected : 1;
                 struct part *to = arena_alloc(r->arena, cap * sizeof *to);
                 if (!to) {
-                        /* The arena's failure is sticky and ends the reading. */
+                        /* The arena's failure is sticky, so the reading ends. */
                         r->spare = (struct part){.kind = kind};
                         return &r->spare;
                 }
@@ -214,7 +215,7 @@ enum call_ending reading_ending(struct extra **extras)
         return ENDING_OWN;
 }
 
-/* What an entry with a result says of its end. */
+/* Returns how the call of an entry with a result ended. */
 static enum call_ending ending_of(const struct json *j, json_ref state)
 {
         for (int i = ENDING_OWN + 1; i < ENDING_COUNT; i++)
@@ -230,12 +231,12 @@ static const char *derived_state(bool answered, bool failed, enum call_ending en
         return ending ? members_ending_name(ending) : failed ? "error" : "complete";
 }
 
-/* What `unrecorded` was called in 0.1, and is still in pages' own messages: it gives way to what is
- * known of the call, and to its result. */
+/* Version 0.1 called `unrecorded` so, and pages' own messages still do. This state is replaced by
+ * what is known of the call, and by its result. */
 static const char OPEN_BEFORE[] = "pending";
 
-/* What is called, beside the id or in an inner object as OpenAI has it. That object stays among
- * the extras. */
+/* Reads name and arguments, which are beside the id or in an inner object as in OpenAI's messages.
+ * That object stays among the extras. */
 static void read_called(
     struct reading *r, json_ref entry, json_ref name, json_ref arguments, struct part *call)
 {
@@ -251,7 +252,7 @@ static void read_called(
             call->arguments_text ? reading_string(r, arguments) : reading_raw(r, arguments);
 }
 
-/* {returnDisplay, displayName, description}; anything else stays an extra. */
+/* Reads {returnDisplay, displayName, description}; any other shape stays an extra. */
 static void read_display(struct reading *r, struct part *call, json_ref display)
 {
         static const char *const keys[] = {"returnDisplay", "displayName", "description", NULL};

@@ -1,5 +1,5 @@
 /*
- * report.h - what a conversion had to change, as JSON: {"repairs":[{"call","class","seq","text"}],
+ * report.h - writes what a conversion changed, as JSON: {"repairs":[{"call","class","seq","text"}],
  * "losses":[{"seq","field","why"}],"more_losses"?:n}. Its functions are the callbacks of repair.h
  * and format.h.
  */
@@ -10,27 +10,27 @@
 #include "format/format.h"
 #include "model/repair.h"
 
-/* Losses beyond these are only counted, but those of a call or a result are always listed. */
+/* More losses than these are only counted, but losses of calls and results are always listed. */
 #define REPORT_LOSSES 100
 /* Is it the loss of a whole call or result? */
 bool report_is_grave(struct str field, const char *why);
 
 struct report {
-        struct buf repairs; /* the elements, with commas between them */
+        struct buf repairs; /* the elements, separated by commas */
         struct buf losses;
         size_t repair_count;
         size_t loss_count;
-        size_t more_losses; /* that were not listed */
+        size_t more_losses; /* the number of losses that were not listed */
 };
 
 void report_init(struct report *r);
 void report_release(struct report *r);
 
-/* ctx is the struct report. */
+/* `ctx` is the struct report. */
 void report_loss(void *ctx, uint64_t seq, struct str field, const char *why);
 void report_repair(void *ctx, const struct repair_note *note);
 
-/* Writes the members `"repairs":[...],"losses":[...]` of an object that is open. */
+/* Writes the members `"repairs":[...],"losses":[...]` into an open object. */
 void report_write(const struct report *r, struct jsonw *w);
 
 #endif

@@ -2,8 +2,8 @@
  * responses.c - OpenAI Responses and Conversations items: message, calls and outputs of every kind
  * (kinds.h), reasoning, and any other type verbatim.
  *
- * An item is one message of the hub (`item`); arrange.c joins those of a turn for the formats
- * that want whole turns. An item without a type is a message.
+ * An item is one message of the hub (`item`). arrange.c joins the items of a turn for formats with
+ * whole turns. An item without a type is a message.
  */
 #include "format/format.h"
 
@@ -85,7 +85,7 @@ static bool read_media(struct reading *r, json_ref b, bool image)
         struct extra *extras = NULL;
         reading_members(r, b, keys, f, &extras, false);
         for (size_t i = DATA; i < NAME; i++) {
-                if (json_type(r->j, f[i]) == JSON_NULL) { /* as SDKs write what is not set */
+                if (json_type(r->j, f[i]) == JSON_NULL) { /* SDKs write null if it is not set */
                         reading_keep(r, &extras, keys[i], f[i], false);
                         reading_idle(extras, keys[i], "null");
                         f[i] = JSON_NONE;
@@ -193,8 +193,7 @@ static void write_media(struct writer *w, const struct message *m, const struct 
                 writing_lose(w, m, "mimeType", "the format has no place for it");
 }
 
-/* Will the extras bring this member, or did the message come without it (outside of valid
- * views)? */
+/* Do the extras have this member, or did the message come without it (outside of valid views)? */
 static bool has_member(
     const struct writer *w, const struct message *m, const struct extra *list, const char *key)
 {
@@ -206,7 +205,7 @@ static bool has_member(
         return !w->valid;
 }
 
-/* Has a value all that the API wants of this type? */
+/* Does the value have all members that the API requires of this type? */
 static bool is_of_type(struct str raw, const char *type)
 {
         struct json j;
@@ -217,7 +216,7 @@ static bool is_of_type(struct str raw, const char *type)
         return whole;
 }
 
-/* What the model said, as a block. Annotations that the API would not take are left out. */
+/* Writes a text of the model as a block. Annotations that the API would refuse are left out. */
 static void write_words(struct writer *w, const struct message *m, const struct part *p)
 {
         static const char ANNOTATIONS[] = "\"annotations\"";
@@ -277,13 +276,13 @@ static void write_block(struct writer *w, const struct message *m, const struct 
         jsonw_object_end(&w->json);
 }
 
-/* Has it all that the API wants of such an item? */
+/* Does the item have all members that the API requires? */
 static bool is_whole(const struct part *p)
 {
         return is_of_type(p->raw, rules_responses.message);
 }
 
-/* Is it written as the kind of call that it is? A custom call may come from anywhere. */
+/* Can the part be written with its own kind of call? A custom call may come from any format. */
 static bool is_native(const struct writer *w, const struct message *m, const struct part *p)
 {
         if (p->kind != PART_CALL && p->kind != PART_RESULT)
@@ -292,19 +291,19 @@ static bool is_native(const struct writer *w, const struct message *m, const str
                 return p->call != CALL_FUNCTION && p->raw.p;
         if ((!writing_own(w, m) && p->call != CALL_CUSTOM) || !kinds_is_native(p))
                 return false;
-        /* Last, because it parses. */
+        /* This check comes last, because it parses. */
         return !w->valid || p->call == CALL_CUSTOM ||
                (is_whole(p) && (!p->peer || is_whole(p->peer)));
 }
 
-/* The item's own id is the one that pairs it. */
+/* Are call and output paired by the item's own id? */
 static bool has_own_id(const struct part *p)
 {
         const struct kinds_row *k = kinds_of(p->call);
         return !k->answer || (p->call == CALL_LOCAL_SHELL && p->kind == PART_RESULT);
 }
 
-/* Kinds whose items must have an id beside the one that pairs them. */
+/* Does this kind need an item id beside the id that pairs call and output? */
 static bool needs_id(const struct part *p)
 {
         return p->kind == PART_CALL && (p->call == CALL_COMPUTER || p->call == CALL_LOCAL_SHELL);
@@ -325,7 +324,8 @@ static void write_members(struct writer *w, const struct message *m, bool first)
         }
 }
 
-/* A provider's own tool keeps its name until it is written as a function. */
+/* Returns the function name of a call. A provider's own tool keeps its name until it is written as
+ * a function. */
 static struct str function_name(struct writer *w, const struct part *p)
 {
         struct str name = p->name.p ? token_decode(p->name, w->arena, NULL) : STR("");
@@ -430,7 +430,7 @@ static bool is_content(const struct writer *w, const struct message *m, const st
         }
 }
 
-/* Anything beside empty lists? */
+/* Is there an extra that is more than an empty list? */
 static bool has_words(const struct extra *list)
 {
         for (; list; list = list->next)
@@ -439,8 +439,8 @@ static bool has_words(const struct extra *list)
         return false;
 }
 
-/* Ends a message item. With the first item of a message of another format, the members that have no
- * place in it are reported. */
+/* Ends a message item. With the first item of a message of another format, reports the members that
+ * have no place in it. */
 static size_t end_message(struct writer *w, const struct message *m, size_t end, bool first)
 {
         jsonw_object_end(&w->json);
@@ -451,7 +451,7 @@ static size_t end_message(struct writer *w, const struct message *m, size_t end,
         return end;
 }
 
-/* The content parts [i, ...) that stand together, as one message item; returns their end. */
+/* Writes the consecutive content parts from `i` on as one message item; returns their end. */
 static size_t write_message(struct writer *w, const struct message *m, size_t i, bool first)
 {
         size_t end = i;
@@ -460,7 +460,7 @@ static size_t write_message(struct writer *w, const struct message *m, size_t i,
         bool own = writing_own(w, m), spoken = m->role == ROLE_ASSISTANT;
         bool alone = end - i == 1 && m->parts[i].kind == PART_TEXT;
         bool string = alone && own && m->shape == SHAPE_STRING;
-        /* What the model said is a text, or has the id and the status of an item that it made. */
+        /* Output of the model is either a text, or an item with an id and a status. */
         bool strict = w->strict && spoken;
         string |= strict && alone && !has_words(m->parts[i].extras);
         string |= w->valid && alone && !m->parts[i].text.n;
@@ -500,8 +500,8 @@ static bool is_held(const struct writer *w, const struct message *m, const struc
         return p->provider_run && is_native(w, m, p);
 }
 
-/* A call of a kind of its own whose output was changed is written anew, as a function call; an
- * output of another kind than its call is written as one of the call's kind. */
+/* Is the message no longer of its own kind? A call whose output was changed is written as a
+ * function call; an output whose kind differs from its call's is written with the call's kind. */
 static bool is_changed(const struct writer *w, const struct message *m)
 {
         for (size_t i = 0; w->valid && i < m->count; i++) {
@@ -516,7 +516,7 @@ static bool is_changed(const struct writer *w, const struct message *m)
         return false;
 }
 
-/* An item with nothing but blanks, beside others of the same message that say something: the parts
+/* Is it an item with only blanks, beside other items of the same message that have text? The parts
  * between them are not written. */
 static bool is_blank_item(const struct writer *w, const struct message *m, size_t i)
 {
@@ -541,7 +541,7 @@ static void write_items(struct writer *w, const struct message *m)
         for (size_t i = 0; i < m->count;) {
                 const struct part *p = &m->parts[i];
                 if (is_content(w, m, p)) {
-                        /* "" beside calls is what other formats write for nothing */
+                        /* Other formats write "" beside calls if there is no text. */
                         bool blank =
                             w->valid ? turns_is_blank(p->text) : !p->text.n && !writing_own(w, m);
                         bool nothing = p->kind == PART_TEXT && blank &&
@@ -564,7 +564,7 @@ static void write_items(struct writer *w, const struct message *m)
                 if (p->kind == PART_CALL)
                         write_call(w, m, p);
                 else if (p->kind == PART_RESULT && is_held(w, m, p))
-                        continue; /* the item of the call holds it */
+                        continue; /* the item of the call holds the result */
                 else if (p->kind == PART_RESULT)
                         write_result(w, m, p);
                 else if (p->kind == PART_OPAQUE)
@@ -583,8 +583,8 @@ static bool is_reasoning(const struct message *m)
         return m->reasoning && m->count == 1 && m->parts[0].kind == PART_OPAQUE;
 }
 
-/* Reasoning goes with what the model said or called next, or not at all. An item that is written
- * as another kind is not what the endpoint knows. */
+/* Must the reasoning be left out? It must be followed by what the model said or called next. If
+ * that item is written as another kind, the endpoint does not know it. */
 static bool is_left_alone(const struct writer *w, const struct history *h, size_t i)
 {
         if (!w->valid || !writing_own(w, &h->list[i]) || !is_reasoning(&h->list[i]))
@@ -594,9 +594,9 @@ static bool is_left_alone(const struct writer *w, const struct history *h, size_
         return is_reasoning(&h->list[i]) || is_changed(w, &h->list[i]);
 }
 
-/* Reasoning that lacks what the API wants. What is encrypted speaks for itself, and gets an id and
- * a summary; the rest is nothing to an endpoint that cannot look it up. Absent: it cannot be
- * mended. */
+/* Completes reasoning that lacks members the API requires. Encrypted reasoning gets an id and a
+ * summary. Other reasoning is useless to an endpoint that cannot look it up. Absent: it cannot be
+ * completed. */
 static struct str mended_reasoning(struct writer *w, const struct message *m)
 {
         struct json j;
@@ -625,7 +625,7 @@ static struct str mended_reasoning(struct writer *w, const struct message *m)
         return mended;
 }
 
-/* Writes reasoning that cannot be copied, or says that it is lost. False: it can be copied. */
+/* Writes reasoning that cannot be copied, or reports that it is lost. False: it can be copied. */
 static bool write_reasoning(struct writer *w, const struct message *m)
 {
         if (!w->valid || !writing_own(w, m) || !is_reasoning(m) || is_whole(&m->parts[0]))
@@ -634,12 +634,13 @@ static bool write_reasoning(struct writer *w, const struct message *m)
         if (mended.p)
                 jsonw_raw(&w->json, mended);
         else
-                writing_lose(w, m, "reasoning", "the provider would not take it");
+                writing_lose(w, m, "reasoning", "the provider would not accept it");
         return true;
 }
 
-/* The id of an item as text. Absent: it has none, or is a call that the provider ran, whose id was
- * made unique with those of the calls (arrange.c). A reference has the id of what it stands for. */
+/* Returns the id of an item as text. Absent: the item has no id, or is a call that the provider
+ * ran, whose id was made unique together with the ids of calls (arrange.c). A reference has no id
+ * of its own. */
 static struct str item_id(struct writer *w, const struct message *m)
 {
         struct str id = {0};
@@ -657,7 +658,7 @@ static struct str item_id(struct writer *w, const struct message *m)
         return id;
 }
 
-/* Reasoning with an id that a strict endpoint does not take. */
+/* Is it reasoning with an id that a strict endpoint refuses? */
 static bool has_bad_id(struct writer *w, const struct message *m)
 {
         if (!w->strict || !writing_own(w, m) || !is_reasoning(m))
@@ -666,15 +667,15 @@ static bool has_bad_id(struct writer *w, const struct message *m)
         return !str_starts(id, "rs") || !rules_is_name(&rules_responses, id);
 }
 
-/* Has an item before this one its id? */
+/* Did an earlier item have the same id? */
 static bool is_again(struct writer *w, const struct message *m)
 {
         struct str id = w->valid && writing_own(w, m) ? item_id(w, m) : (struct str){0};
         return id.n && writing_seen_in(w, &w->item_ids, id);
 }
 
-/* No request has two items of one id: a client that records may send an item again. A kind that
- * must have an id gets another, the others go without. */
+/* Ids of items must be unique in a request, but a client that records may send an item again.
+ * Returns another id if this kind of item must have one; other items get none. */
 static struct str other_id(struct writer *w, const struct message *m)
 {
         const char *kind = m->count && m->parts[0].call == CALL_COMPUTER ? "cu" : "lsh";
@@ -690,19 +691,20 @@ static struct str other_id(struct writer *w, const struct message *m)
         return id;
 }
 
-/* A block of a type that only the other side has: it is written as one of this side's. */
+/* Does the message have a block of a type that only the other side can use? It is written as a type
+ * of this side. */
 static bool has_block_of_other(const struct message *m)
 {
         const char *type = m->role == ROLE_ASSISTANT ? "\"input_text\"" : "\"output_text\"";
         return m->raw.p && memmem(m->raw.p, m->raw.n, type, strlen(type));
 }
 
-/* In a strict view only what has no id of its own is copied. */
+/* May the item be copied? In a strict view, only an item without an id of its own may. */
 static bool is_copied(const struct writer *w, const struct message *m)
 {
         bool message = m->role != ROLE_NONE && m->role != ROLE_TOOL;
         if (!writing_own(w, m) || !m->raw.p)
-                return false; /* before anything is parsed */
+                return false; /* checked first, because the rest parses */
         if (w->valid && message &&
             (!m->count || m->shape == SHAPE_ABSENT || m->shape == SHAPE_NULL))
                 return false;
@@ -719,12 +721,12 @@ static int responses_write(struct writer *w, const struct history *h)
                 const struct message *m = &h->list[i];
                 message_ahead(h, i);
                 if (is_left_alone(w, h, i) || has_bad_id(w, m)) {
-                        writing_lose(w, m, "reasoning", "the item that it belongs to is not there");
+                        writing_lose(w, m, "reasoning", "the item that it belongs to is missing");
                         continue;
                 }
                 bool again = is_again(w, m);
                 if (again && m->count == 1 && m->parts[0].kind == PART_OPAQUE) {
-                        writing_lose(w, m, "item", "another one of this id is there already");
+                        writing_lose(w, m, "item", "an earlier item has the same id");
                         continue;
                 }
                 if (write_reasoning(w, m) ||
@@ -733,9 +735,9 @@ static int responses_write(struct writer *w, const struct history *h)
                 struct message renamed = *m;
                 if (again) {
                         renamed.id = other_id(w, m);
-                        writing_lose(w, m, "id", "another item of this id is there already");
+                        writing_lose(w, m, "id", "an earlier item has the same id");
                 }
-                /* Items of one turn are told from those of the next by what they are. */
+                /* Items of different turns look like items of one turn. */
                 if (i && !writing_own(w, m) && m->role == ROLE_ASSISTANT &&
                     h->list[i - 1].role == ROLE_ASSISTANT)
                         writing_lose(w, m, "message", "may come back joined with the one before");

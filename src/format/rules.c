@@ -1,4 +1,4 @@
-/* rules.c - see rules.h: looking things up in the tables, and checking values against types. */
+/* rules.c - see rules.h: searches the tables, and checks values against types. */
 #include "format/rules.h"
 
 #include <stdio.h>
@@ -27,7 +27,7 @@ static const char *type_text(const struct rules *r, struct str name)
 
 /* ---- the text of a type ---- */
 
-/* The next word of a text up to `end`; false: there is none. */
+/* Takes the next word of a text up to `end`; false: there is none. */
 static bool next_word(const char **p, char end, struct str *word)
 {
         while (**p == ' ')
@@ -104,7 +104,7 @@ static void fail(struct check_type *c, const char *rule, const char *text)
 
 static void check_choice(struct check_type *c, struct str what, json_ref v);
 
-/* The next of the things between the bars. */
+/* Takes the next alternative of a choice, between the bars. */
 static bool next_choice(struct str *rest, struct str *one)
 {
         if (!rest->n)
@@ -117,7 +117,7 @@ static bool next_choice(struct str *rest, struct str *one)
         return true;
 }
 
-/* Is the value one of the words of a choice? True where the choice has none. */
+/* Is the value one of the words of a choice? True if the choice has no words. */
 static bool is_word(const struct check_type *c, struct str what, json_ref v)
 {
         struct str one;
@@ -130,7 +130,7 @@ static bool is_word(const struct check_type *c, struct str what, json_ref v)
         return !words || fits;
 }
 
-/* Do the words that say what an object is (type, role) fit? */
+/* Does the object have the words that its type requires (type, role)? */
 static bool is_meant(const struct check_type *c, const char *text, json_ref v)
 {
         struct member m;
@@ -187,7 +187,8 @@ static size_t weigh(const struct check_type *c, const char *text, json_ref v)
         return quiet.found;
 }
 
-/* One thing of a choice. True: the value is of that kind, and was checked if it holds others. */
+/* Checks one alternative of a choice. True: the value is of this kind. If the kind holds other
+ * values, these were checked. */
 static bool check_one(
     struct check_type *c, struct str one, json_ref v, const char **object, size_t *least)
 {
@@ -244,8 +245,7 @@ static void check_choice(struct check_type *c, struct str what, json_ref v)
         if (object)
                 check_members(c, object, v);
         else
-                fail(
-                    c, "member_type", "it is of a type, or has a value, that is not accepted here");
+                fail(c, "member_type", "the type or the value is not accepted here");
 }
 
 size_t rules_check(const struct rules *r, const char *type, const struct json *j, json_ref v,
@@ -275,8 +275,9 @@ bool rules_is_whole(const struct rules *r, const char *type, const struct json *
 
 static bool lacks_value(struct check_type *c, struct str what, json_ref v);
 
-/* A type that demands nothing is one of Gemini's: then what is there counts. How an image is looked
- * at, and what a text refers to, is beside what it holds. */
+/* Does the object lack a member that it must have? If a type requires no member, as in Gemini's
+ * types, it must have at least one. The members that describe how an image is read, or what a text
+ * refers to, do not count for that. */
 static bool lacks_member(struct check_type *c, const char *text, json_ref v)
 {
         const char *rest = text;
@@ -327,17 +328,17 @@ bool rules_lacks(const struct rules *r, const char *type, const struct json *j, 
 /* ---- pruning ---- */
 
 struct prune {
-        struct check_type c; /* its tables and path */
+        struct check_type c; /* the tables and the path */
         struct buf *out;
         void (*lose)(void *ctx, const char *path);
         void *ctx;
 };
 
-/* What of a choice a value is. */
+/* The alternative of a choice that a value matches. */
 struct fitting {
-        struct str of;      /* of a list: the type of its elements */
-        const char *object; /* of an object: its type's text */
-        bool plain;         /* neither, or anything */
+        struct str of;      /* if it is a list: the type of its elements */
+        const char *object; /* if it is an object: the text of its type */
+        bool plain;         /* any other value */
 };
 
 static bool fits(struct prune *p, struct str what, json_ref v, struct fitting *f)
@@ -529,7 +530,7 @@ bool rules_is_media(const char *const *list, struct str type)
 const char *rules_image_type(struct str s)
 {
         static const struct {
-                const char *first; /* the first bytes in base64, as far as they are fixed */
+                const char *first; /* the known first bytes, in base64 */
                 const char *type;
         } kinds[] = {{"iVBORw", "image/png"}, {"/9j/", "image/jpeg"}, {"R0lGOD", "image/gif"}};
         for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
@@ -558,8 +559,8 @@ static int hex_at(struct str s, size_t i)
         return v;
 }
 
-/* Only escapes with a `u` matter. The first of them, or the first of the backslashes before it, is
- * where an escape begins. */
+/* Finds the first escape with a `u`; no other escapes matter. It begins at the first of the
+ * backslashes before it. */
 static const char *first_unicode(struct str s)
 {
         const char *end = s.p + s.n;

@@ -1,5 +1,5 @@
 /*
- * rules_anthropic.c - what Anthropic's messages take.
+ * rules_anthropic.c - what Anthropic accepts in messages.
  *
  * Types: MessageParam of the @anthropic-ai/sdk package. Limits, each as the endpoint says it:
  *   name      "String should match pattern '^[a-zA-Z0-9_-]{1,64}$'"

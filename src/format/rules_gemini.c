@@ -1,8 +1,8 @@
 /*
- * rules_gemini.c - what Gemini's generateContent takes.
+ * rules_gemini.c - what Gemini's generateContent accepts.
  *
- * Types: Content of the @google/genai package, without what it says is not supported in the Gemini
- * API. Limits, each as the endpoint says it:
+ * Types: Content of the @google/genai package, without the members that are marked as not supported
+ * in the Gemini API. Limits, each as the endpoint says it:
  *   name      "Must start with a letter or an underscore. Must be a-z, A-Z, 0-9, or contain
  *             underscores (_), dots (.), colons (:), or dashes (-)", up to 128
  *   media     "Unsupported MIME type"; the list is that of the file requirements

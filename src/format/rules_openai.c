@@ -1,5 +1,5 @@
 /*
- * rules_openai.c - what OpenAI's chat completions take.
+ * rules_openai.c - what OpenAI's chat completions accept.
  *
  * Types: ChatCompletionMessageParam of the openai package. Limits, each as the endpoint says it:
  *   name      "string does not match pattern '^[a-zA-Z0-9_-]+$'", at most 64 (API reference, tools)

@@ -1,5 +1,5 @@
 /*
- * rules_responses.c - what OpenAI's Responses take as input.
+ * rules_responses.c - what OpenAI's Responses accept as input.
  *
  * Types: ResponseInputItem of the openai package. Limits, each as the endpoint says it:
  *   name      "string does not match pattern '^[a-zA-Z0-9_-]+$'", at most 64 as in chat completions

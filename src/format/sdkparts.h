@@ -8,20 +8,20 @@
 #include "format/reading.h"
 #include "format/writing.h"
 
-/* Where a part has a type that the hub does not tell apart: keeps it for messages of the same
- * format, and gives it back, raw; absent: there is none. */
+/* If a part has a type for which the hub has no kind, keeps the type for messages of the same
+ * format. The second function returns it, raw; absent: there is none. */
 void sdkparts_keep_type(struct reading *r, struct extra **extras, json_ref type);
 struct str sdkparts_type(const struct writer *w, const struct message *m, const struct part *p);
-/* What a part with this mediaType is: an image, a sound or another file. */
+/* Returns the kind of a part with this mediaType: an image, a sound or another file. */
 enum part_kind sdkparts_kind(struct str mime);
-/* The mediaType, which must be there. */
+/* Returns the mediaType. It is never absent, because the format requires it. */
 struct str sdkparts_mime(const struct part *p);
 
-/* How a format writes the parts in which the two differ. */
+/* How a format writes the parts that differ between the two. */
 struct sdkparts_writer {
         void (*call)(struct writer *w, const struct message *m, const struct part *p);
         void (*result)(struct writer *w, const struct message *m, const struct part *p);
-        /* The members of a file: its type, where it is, mediaType, filename. */
+        /* Writes the members of a file: its type, its data or address, mediaType, filename. */
         void (*file)(struct writer *w, const struct message *m, const struct part *p);
 };
 

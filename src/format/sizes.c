@@ -15,13 +15,13 @@ static const char *kind_of(const struct part *p)
                                        : NULL;
 }
 
-/* Bytes of what is in base64; 0: it is not here but at an address. */
+/* Returns the number of bytes of base64 data; 0: the part only has an address. */
 static size_t bytes_of(const struct part *p)
 {
         return kind_of(p) ? p->media.data.n / 4 * 3 : 0;
 }
 
-/* The id in a ref, which is a string or an object; absent: there is none. */
+/* Returns the id in a ref, which is a string or an object; absent: there is none. */
 static struct str ref_id(struct writer *w, struct str ref)
 {
         struct str id = {0};
@@ -40,7 +40,7 @@ static struct part note_for(struct writer *w, const struct part *result, const s
         struct str mime = p->media.mime.p ? token_decode(p->media.mime, w->arena, NULL) : STR("");
         struct str ref = ref_id(w, result->ref);
         int n = snprintf(text, sizeof text,
-            "[%s %s%s%.*s of %zu bytes is not shown here: it is more than a view takes.%s%.*s]",
+            "[%s %s%s%.*s of %zu bytes is not shown here: it is larger than a view allows.%s%.*s]",
             p->kind == PART_IMAGE ? "An" : "A", kind_of(p), mime.n ? " of type " : "",
             (int)(mime.n > 60 ? 60 : mime.n), mime.n ? mime.p : "", bytes_of(p),
             ref.n ? " The whole output is " : "", (int)(ref.n > 60 ? 60 : ref.n),
@@ -50,7 +50,7 @@ static struct part note_for(struct writer *w, const struct part *result, const s
             .seq = p->seq};
 }
 
-/* Is there room for it? It is used up if so. */
+/* Is there enough room for the part? If so, the room is used. */
 static bool fits(const struct part *p, size_t *left)
 {
         size_t n = bytes_of(p);
@@ -60,7 +60,7 @@ static bool fits(const struct part *p, size_t *left)
         return true;
 }
 
-/* The last of the children first. */
+/* Takes the last children first. */
 static int fit_result(struct writer *w, struct message *m, size_t at, size_t *left)
 {
         struct part *children = NULL;
@@ -79,7 +79,7 @@ static int fit_result(struct writer *w, struct message *m, size_t at, size_t *le
                         result->children = children;
                         result->raw = (struct str){0};
                 }
-                writing_lose(w, m, kind_of(&children[i]), "more than a view takes");
+                writing_lose(w, m, kind_of(&children[i]), "larger than a view allows");
                 children[i] = note_for(w, result, &children[i]);
         }
         return 0;

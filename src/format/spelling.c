@@ -13,7 +13,7 @@ static int hex_digit(char c)
                                       : -1;
 }
 
-/* The character that stands at `p`, and how many bytes it takes; -1: none that a word has. */
+/* Returns the character at `p` and how many bytes it takes; -1: no word has this character. */
 static int word_character(const char *p, const char *end, size_t *n)
 {
         int c = (unsigned char)*p;
@@ -49,7 +49,7 @@ static bool has_escaped_word(const struct json *j, json_ref msg)
         return false;
 }
 
-/* Members whose strings are prose: readers never compare them with words. */
+/* Is it a member whose strings are prose? Readers never compare prose with words. */
 static bool is_prose(const struct json *j, json_ref key)
 {
         static const char *const keys[] = {"text", "content", "thinking", "refusal", "output",
@@ -66,7 +66,7 @@ static bool is_input(const struct json *j, json_ref key)
         return json_is(j, key, "arguments") || json_is(j, key, "input") || json_is(j, key, "args");
 }
 
-/* Calls `each` for every string with escapes that a reader compares with words of its own. */
+/* Calls `each` for every string that has escapes and that a reader compares with words. */
 static bool find_words(
     const struct json *j, json_ref v, bool (*each)(void *ctx, json_ref v), void *ctx)
 {
@@ -103,7 +103,7 @@ static bool take_any(void *ctx, json_ref v)
         return true;
 }
 
-/* Spells the string `node` of the copy without escapes. */
+/* Writes the string `node` of the copy without escapes. */
 static void respell(char *text, struct json_node *node)
 {
         char *to = text + node->off + 1;
@@ -119,7 +119,7 @@ static void respell(char *text, struct json_node *node)
 
 struct respelling {
         char *text;
-        struct json_node *nodes; /* of the copy, the first is the message */
+        struct json_node *nodes; /* nodes of the copy; the first is the message */
         json_ref msg;
 };
 
@@ -156,7 +156,7 @@ int spelling_of(const struct json *j, json_ref msg, struct arena *arena, struct 
         return 0;
 }
 
-/* Where the string that begins before `p` ends. */
+/* Returns the closing quote of a string that begins before `p`. */
 static const char *closing_quote(const char *p, const char *end)
 {
         while (p < end && *p != '"')
@@ -164,7 +164,7 @@ static const char *closing_quote(const char *p, const char *end)
         return p;
 }
 
-/* A value of the copy, or the inside of a string there, as it came. */
+/* Sets a value of the copy, or the inside of a string there, back to the original bytes. */
 static void restore(const struct spelling *s, struct str *value)
 {
         if (!value->p || value->p < s->copy.text || value->p >= s->copy.text + s->copy.size)
@@ -179,7 +179,7 @@ static void restore(const struct spelling *s, struct str *value)
                 *value = str_span(p, value->n);
 }
 
-/* Members whose word a reader looks at, though it has no field for them. */
+/* Does a reader compare the value of this member with words, though the hub has no field for it? */
 static bool is_looked_at(struct str key)
 {
         static const char *const keys[] = {
@@ -205,7 +205,7 @@ static void restore_part(const struct spelling *s, struct part *p)
         restore(s, &p->output_raw);
         restore(s, &p->output);
         restore_extras(s, p->extras);
-        if (p->kind != PART_OPAQUE) /* of which readers of `raw` look for words */
+        if (p->kind != PART_OPAQUE) /* readers search opaque parts for words */
                 restore(s, &p->raw);
         for (size_t k = 0; k < p->child_count; k++)
                 restore_part(s, &p->children[k]);

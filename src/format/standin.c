@@ -8,7 +8,7 @@
 
 static const char why[] = "written as text";
 
-/* ---- what a format carries ---- */
+/* ---- what a format can express ---- */
 
 static bool is_media(const struct part *p)
 {
@@ -20,8 +20,8 @@ static bool is_thinking(const struct part *p)
         return p->kind == PART_THINKING || p->kind == PART_REDACTED;
 }
 
-/* A provider refuses thinking that nothing follows. Of media that it does not take, fit.h leaves a
- * note. */
+/* Can the format express the part? A provider refuses thinking that nothing follows. For media that
+ * a provider does not accept, fit.h writes a note. */
 static bool is_carried(const struct writer *w, const struct message *m, const struct part *p)
 {
         bool own = writing_own(w, m);
@@ -102,8 +102,8 @@ static void report(struct writer *w, const struct message *m, const struct part 
 
 /* ---- messages ---- */
 
-/* An empty message can stay one, except where a provider reads it, and in formats that leave out
- * what says nothing. */
+/* May the message stay empty? Not if a provider reads it, and not in formats that leave out
+ * messages without content. */
 static bool may_be_empty(const struct writer *w, const struct message *m)
 {
         for (size_t i = 0; i < m->count; i++)
@@ -112,7 +112,7 @@ static bool may_be_empty(const struct writer *w, const struct message *m)
         return !w->valid && !w->format->carries;
 }
 
-/* One text for all of it. */
+/* Replaces all parts of a message by one text. */
 static int replace(struct writer *w, struct message *m)
 {
         struct token_sum sum;

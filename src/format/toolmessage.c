@@ -4,8 +4,8 @@
  * Assistant parts are text, reasoning and tool_use{id,name,input,displayName?,description?}.
  * Results are {role:"tool",content:[{type:"tool-result",toolCallId,toolName,input,result}]},
  * several in one message; in the older form {role:"user",content:[{type:"tool_result",id,name,
- * input,result}]}. result is {llmContent, returnDisplay?, isError?}; an older one may be plain.
- * Either form is read under either name; each name writes its own.
+ * input,result}]}. result is {llmContent, returnDisplay?, isError?}; an older one may be plain. The
+ * readers of both formats accept both forms; each writer writes its own form.
  */
 #include "format/format.h"
 
@@ -158,7 +158,7 @@ static bool is_older(const struct writer *w)
         return w->format == &format_toolmessage;
 }
 
-/* Did this result stand as a plain value? */
+/* Was the result a plain value in its message? */
 static bool was_plain(const struct part *p)
 {
         struct json j;
@@ -325,7 +325,7 @@ static int detect(const struct json *j, json_ref msg, bool older)
                 if (one > score)
                         score = one;
         }
-        /* Nothing but its results tells the older form apart: the newer one goes first. */
+        /* Only results differ between the two forms, so the newer one wins if there are none. */
         return score > 80 && !older ? score + 1 : score;
 }
 

@@ -9,7 +9,7 @@
 struct turns {
         struct writer *w;
         const struct turns_style *style;
-        const char *role; /* of the turn that was written last, open or not; NULL: none */
+        const char *role; /* the role of the turn that was written last; NULL: none yet */
         bool open;
 };
 
@@ -48,7 +48,7 @@ static void open_turn(struct turns *t, const char *role)
         t->open = true;
 }
 
-/* The user begins; `m` is whom an inserted turn is reported for. */
+/* If the first turn is not the user's, inserts one. The report names the message `m`. */
 static void begin(struct turns *t, const char *role, const struct message *m)
 {
         if (t->role || !t->w->valid || role == t->style->user)
@@ -59,7 +59,7 @@ static void begin(struct turns *t, const char *role, const struct message *m)
         close_turn(t);
 }
 
-/* Opens a turn of that role, unless one is open. */
+/* Opens a turn of this role, unless it is open already. */
 static void need_turn(struct turns *t, const char *role, const struct message *m)
 {
         if (t->open && t->role == role)
@@ -69,7 +69,7 @@ static void need_turn(struct turns *t, const char *role, const struct message *m
         open_turn(t, role);
 }
 
-/* A whole message as it stands. */
+/* Writes a whole message unchanged. */
 static void copy(struct turns *t, const char *role, const struct message *m)
 {
         close_turn(t);
@@ -93,7 +93,7 @@ static void write_parts(struct turns *t, const struct message *m, enum which whi
                         need_turn(t, turns_role(t->style, m), m);
                         t->style->write_part(w, m, p);
                 } else if (p->kind == PART_TEXT && p->text.n == 0 && message_has(m, PART_CALL)) {
-                        continue; /* "" beside calls is what other formats write for nothing */
+                        continue; /* other formats write "" beside calls if there is no text */
                 } else if (p->kind == PART_TEXT) {
                         writing_lose(w, m, "content", "blank text, which the format refuses");
                         writing_lose_extras(w, m, "content", p->extras);
@@ -124,7 +124,7 @@ static void write_message(struct turns *t, const struct message *m)
         writing_lose_extras(w, m, "", m->extras);
 }
 
-/* Does the message behind `i` that says anything continue the same turn? */
+/* Does the next message that has content continue the same turn? */
 static bool goes_on(const struct turns *t, const struct history *h, size_t i)
 {
         for (size_t k = i + 1; k < h->count; k++)
@@ -134,7 +134,8 @@ static bool goes_on(const struct turns *t, const struct history *h, size_t i)
         return false;
 }
 
-/* As it stands, it is a turn that the provider takes, and no neighbour joins it. */
+/* Can the message be copied? It must be a turn that the provider accepts, and no neighbour may
+ * belong to the same turn. */
 static bool is_copied(const struct turns *t, const struct history *h, size_t i)
 {
         const struct message *m = &h->list[i];
@@ -167,8 +168,8 @@ int turns_write(struct writer *w, const struct history *h, const struct turns_st
 
 /* ---- white space ---- */
 
-/* The length of the character at s[i], an escape being one; *blank: it is white space or a control
- * character. */
+/* Returns the length of the character at s[i]; an escape counts as one character. *blank: it is
+ * white space or a control character. */
 static size_t next_char(struct str s, size_t i, bool *blank)
 {
         if (s.p[i] != '\\' || i + 1 == s.n)

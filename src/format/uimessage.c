@@ -1,10 +1,10 @@
 /*
- * uimessage.c - UIMessage of the AI SDK, what a page of it keeps.
+ * uimessage.c - UIMessage of the AI SDK, the form in which a page keeps messages.
  *
  * {id, role: system | user | assistant, metadata?, parts}. Parts are text, reasoning, file{url,
  * mediaType,filename?}, step-start and, for calls, tool-NAME or dynamic-tool{toolName}, each with
- * toolCallId, state, input, and output or errorText: the result stands with its call. Other parts
- * (sources, data-*) are kept as they are.
+ * toolCallId, state, input, and output or errorText: the result is in the part of its call. Other
+ * parts (sources, data-*) are kept as they are.
  */
 #include "format/format.h"
 
@@ -149,8 +149,7 @@ static void read_part(struct reading *r, json_ref p)
                 done = read_file(r, p);
         else if (is_tool(r->j, p))
                 read_tool(r, p);
-        else if (!json_is(
-                     r->j, type, "step-start")) /* a step is where a message of its own begins */
+        else if (!json_is(r->j, type, "step-start")) /* a step begins a new message */
                 done = false;
         if (!done)
                 reading_opaque(r, p);
@@ -205,7 +204,7 @@ static void write_output(struct writer *w, const struct message *m, const struct
         }
 }
 
-/* A state that the hub does not know: "input-streaming", "approval-requested" and so on. */
+/* Returns a state that the hub does not know: "input-streaming", "approval-requested" and so on. */
 static struct str own_state(const struct writer *w, const struct message *m, const struct part *p)
 {
         const struct extra *x = writing_own(w, m) && !p->peer ? p->extras : NULL;
@@ -221,7 +220,7 @@ static void write_tool(struct writer *w, const struct message *m, const struct p
         struct str state = own_state(w, m, p);
         jsonw_object(&w->json);
         if (type.p) {
-                writing_raw(w, "type", type); /* its name is in it */
+                writing_raw(w, "type", type); /* the type contains the name */
         } else {
                 writing_text(w, "type", "dynamic-tool");
                 writing_string(w, "toolName", p->name.p ? p->name : STR(""));
@@ -254,7 +253,7 @@ static void write_tool(struct writer *w, const struct message *m, const struct p
                 writing_lose(w, m, "signature", "the format has no place for it");
 }
 
-/* A result stands with its call. */
+/* Reports a result without a call, because a result is in the part of its call. */
 static void write_no_result(struct writer *w, const struct message *m, const struct part *p)
 {
         (void)w;
@@ -326,7 +325,7 @@ static int uimessage_detect(const struct json *j, json_ref msg)
         int score = 30;
         for (json_ref p = json_child(j, parts); p != JSON_NONE; p = json_next(j, parts, p)) {
                 json_ref type = json_get(j, p, "type");
-                /* a part of acontext, which also has "parts" */
+                /* It is a part of acontext, which also has "parts". */
                 bool other = json_is(j, type, "tool-call") || json_is(j, type, "tool-result");
                 if (json_type(j, type) != JSON_STRING || other)
                         return 0;

@@ -49,8 +49,8 @@ bool writing_same(struct writer *w, const struct message *m)
         return true;
 }
 
-/* The same in a format whose messages hold the results of their calls: one whose calls were
- * answered from outside has to be built. */
+/* The same for a format whose messages hold the results of their calls: if another message has the
+ * result of a call, the message must be built. */
 static bool same_answered(struct writer *w, const struct message *m)
 {
         for (size_t i = 0; i < m->count; i++) {
@@ -74,7 +74,7 @@ bool writing_same_part(struct writer *w, const struct message *m, const struct p
 
 static void lose(struct writer *w, const struct message *m, struct str field, const char *why)
 {
-        /* A message that was made here has nothing that could be lost. */
+        /* A message that was made here has nothing to lose. */
         if (w->on_loss && m->origin)
                 w->on_loss(w->loss_ctx, m->seq, field, why);
 }
@@ -84,7 +84,7 @@ void writing_lose(struct writer *w, const struct message *m, const char *field, 
         lose(w, m, str_of(field), why);
 }
 
-/* The same for a part, which may have been an item of its own. */
+/* The same for a part that may have been an item of its own. */
 static void lose_of(struct writer *w, const struct message *m, const struct part *p,
     const char *field, const char *why)
 {
@@ -128,7 +128,8 @@ void writing_lose_extras(
                 lose_extra(w, m, prefix, x);
 }
 
-/* The part's own type, for the report: {"type":"x"} says more than "opaque". */
+/* Returns the part's own type for the report, because "x" of {"type":"x"} says more than
+ * "opaque". */
 static struct str type_of(const struct part *p, struct arena *arena)
 {
         struct json j;
@@ -199,14 +200,14 @@ void writing_lose_figures(struct writer *w, const struct message *m, const struc
                 writing_lose(w, m, "state", no_place);
 }
 
-/* Calls of one message lie in one array, those of several anywhere. */
+/* Calls of one message are in one array, but calls of several messages are anywhere in memory. */
 static bool is_before(const struct part *a, const struct part *b)
 {
         return a->seq != b->seq ? a->seq < b->seq : a < b;
 }
 
 /* Reports results that came in another order than their calls. *last is NULL behind each message
- * that speaks. */
+ * that is not a tool's. */
 static void report_order(struct writer *w, const struct message *m, const struct part **last)
 {
         for (size_t k = 0; k < m->count; k++) {
@@ -296,7 +297,7 @@ void writing_arguments_value(
         }
         bool lossy = false;
         struct str text = token_decode(p->arguments, w->arena, &lossy);
-        /* An object that says it is raw would be taken apart on the way back. */
+        /* Reading would take an object with this member apart. */
         if (!lossy && writing_is_object(text) && !memmem(text.p, text.n, RAW_ARGUMENTS, 15))
                 jsonw_raw(&w->json, w->valid ? fit_text(text, w->arena) : text);
         else
@@ -316,7 +317,8 @@ void writing_arguments_text(
                 lose_of(w, m, p, "arguments", "an object, written as text");
 }
 
-/* Data as text, which comes back as text unless the source has nothing but objects. */
+/* Returns data as a text. It is read back as a text, unless all results of the source format are
+ * objects. */
 static struct str data_text(struct writer *w, const struct message *m, const struct part *p)
 {
         if (str_is(p->output, "null")) {

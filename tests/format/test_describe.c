@@ -121,7 +121,7 @@ static void openai_mistakes_are_named(void **state)
             "!the id of a tool_calls entry is not a string");
         SAYS("openai", "{\"role\":\"user\",\"id\":5}", "!id is not a string");
         SAYS("openai", "{\"role\":\"user\",\"id\":\"\"}", "!id has 0 bytes, not 1 to 256");
-        SAYS("openai", "{\"role\":\"user\",\"id\":\"a\\nb\"}", "!id holds a control character");
+        SAYS("openai", "{\"role\":\"user\",\"id\":\"a\\nb\"}", "!id contains a control character");
 }
 
 static void every_format_names_its_calls_and_answers(void **state)

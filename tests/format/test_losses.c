@@ -35,7 +35,8 @@ static const struct row ROWS[] = {
     {"acontext", "[{'role':'assistant','parts':[{'type':'tool-call','meta':{'type':'f'}}]}]",
         "anthropic",
         "!1 unrecorded; 1 name: absent, written as unknown; 1 message: a turn of the user was put "
-        "before it; 1 tool_calls.function: members of the inner object"},
+        "before it; 1 tool_calls.function: the format has no place for members of the inner "
+        "object"},
     {"anthropic", "[{'role':'user','content':null}]", "acontext",
         "1 content: no text, written as its JSON"},
     {"anthropic", "[{'role':'user','content':'h'},{'role':'user','content':'t'}]", "gemini",
@@ -130,8 +131,8 @@ static const struct row ROWS[] = {
     {NULL, NULL, "toolmessage", "1 content.x"},
     {NULL, NULL, "view:gemini", "1 content: blank text, which the format refuses; 1 content.x"},
     {"gemini", "[{'role':'model','parts':[{'text':'a '}]}]", "anthropic",
-        "1 content: white space at its end, which the format refuses; 1 message: a turn of the "
-        "user was put before it"},
+        "1 content: white space at the end, which the format refuses; 1 message: a turn of "
+        "the user was put before it"},
     {"gemini", "[{'role':'model','parts':[{'text':'s','x':1.0}]}]", "legacy", "1 content.x"},
     {"gemini", "[{'parts':[{'fileData':{'mimeType':'i','fileUri':'https://x/g'}}]}]", "anthropic",
         "1 mimeType"},
@@ -171,7 +172,7 @@ static const struct row ROWS[] = {
         "unknown; 2 name"},
     {NULL, NULL, "view:gemini",
         "1 role: written as the assistant, because it calls tools; 1 name: absent, written as "
-        "unknown; 2 name: written as that of its call; 1 message: a turn of the user was put "
+        "unknown; 2 name: written as the name of its call; 1 message: a turn of the user was put "
         "before it"},
     {"openai", "[{'role':'developer'}]", "anthropic",
         "1 content: empty, which the format refuses; 1 role: written as user"},
@@ -229,7 +230,7 @@ static const struct row ROWS[] = {
         "format does not have; 2 content: several texts, joined"},
     {NULL, NULL, "anthropic",
         "1 name: absent, written as unknown; 1 message: a turn of the user was put before it; 2 "
-        "content: nothing of it has a place in the format"},
+        "content: the format has no place for any part of it"},
     {NULL, NULL, "gemini",
         "1 name: absent, written as unknown; 1 message: a turn of the user was put before it; 2 "
         "part: a part of a type that the format does not have; 2 part: a part of a type that the "
