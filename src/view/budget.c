@@ -7,22 +7,23 @@
 #include "model/token.h"
 #include "view/strategies.h"
 
-/* Calls of the newest turn that are shown with placeholders before their results are. */
+/* The number of calls of the newest turn that are shown with placeholders before their results are
+ * shown. */
 #define GROUP 8
 
 enum fate {
         LEAVE_OUT,
         KEEP,
-        SHRINK, /* results as placeholders */
+        SHRINK, /* results become placeholders */
 };
 
 struct budget {
         struct work *w;
         const struct budget_before *before;
         uint64_t tokens;
-        uint64_t *small; /* tokens with placeholders for results, by message */
-        enum fate *fate; /* by message */
-        bool *settled;   /* by message: a lead, which turns do not decide about */
+        uint64_t *small; /* for each message: tokens with placeholders for its results */
+        enum fate *fate; /* for each message */
+        bool *settled;   /* for each message: it is a lead, which is decided before turns */
         uint64_t left;   /* tokens that turns may still use */
         uint64_t reserve;
 };
@@ -100,7 +101,7 @@ static struct message *make_note(
         return m;
 }
 
-/* As many refs as the reserve has room for. */
+/* Makes the note with as many refs as the reserve has room for. */
 static struct message *fit_note(
     const struct budget *b, const struct budget_left *left, uint64_t *cost)
 {
@@ -111,12 +112,13 @@ static struct message *fit_note(
         return note;
 }
 
-#define NOTE_SLACK 4 /* the same words can be split into a few tokens more */
+#define NOTE_SLACK 4 /* other numbers may split the same words into a few more tokens */
 
 /*
- * The room for the note. It may grow with the budget, but slower than what turns get, and must not
- * depend on what is left out: so it is that of the longest note that this history can need, or a
- * quarter of the budget, but always that of a note that names no ref.
+ * Reserves room for the note. The reserve may grow with the budget, but slower than the room for
+ * turns, and must not depend on what is left out. So it is the smaller of two: the longest note
+ * that this history can need, or a quarter of the budget. But it always has room for a note without
+ * refs.
  */
 static int reserve_note(struct budget *b)
 {
@@ -136,7 +138,7 @@ static int reserve_note(struct budget *b)
 
 /* ---- system messages ---- */
 
-/* Decides about them, and gives what they leave for turns. */
+/* Decides which system messages are shown. Returns the tokens that are left for turns. */
 static uint64_t keep_leads(struct budget *b)
 {
         const struct history *h = b->w->h;
@@ -177,7 +179,8 @@ static struct str shrunk(void *ctx, const struct message *m, const struct part *
         return work_placeholder(ctx, STR("Done"), m, result);
 }
 
-/* Tokens of [from, to) with placeholders; `more` (may be NULL) is what its results cost above. */
+/* Returns the tokens of [from, to) with placeholders. *more (may be NULL) becomes the tokens that
+ * the full results add. */
 static uint64_t weigh_range(const struct budget *b, size_t from, size_t to, uint64_t *more)
 {
         uint64_t small = 0, full = 0;
@@ -225,8 +228,8 @@ static bool show_full(struct budget *b, size_t from, size_t to)
         return true;
 }
 
-/* The first message of what must stay together with the one before `end`. In a repaired history
- * results stand right behind their calls. */
+/* Returns the first message that must stay together with the message before `end`. In a repaired
+ * history, results are right behind their calls. */
 static size_t unit_start(const struct work *w, size_t from, size_t end)
 {
         size_t start = end - 1;
@@ -240,12 +243,12 @@ static size_t unit_start(const struct work *w, size_t from, size_t end)
                                 start = at;
                 }
                 if (i == start && i > from && w->tied[i - 1])
-                        start = i - 1; /* the reasoning of what is shown */
+                        start = i - 1; /* the reasoning that belongs to message i */
         }
         return start > from ? start : from;
 }
 
-/* The units of [from, to), the newest first. False: one did not fit. */
+/* Shows the units of [from, to), the newest first. False: a unit did not fit. */
 static bool show_units(struct budget *b, size_t from, size_t to)
 {
         size_t at[GROUP + 1];
@@ -266,7 +269,7 @@ static bool show_units(struct budget *b, size_t from, size_t to)
         return true;
 }
 
-/* Where the turn begins that ends before `end`; *cut: it began in what is missing. */
+/* Returns where the turn that ends before `end` begins. *cut: it begins in the missing messages. */
 static size_t turn_start(const struct budget *b, size_t end, bool *cut)
 {
         const struct history *h = b->w->h;
@@ -279,7 +282,7 @@ static size_t turn_start(const struct budget *b, size_t end, bool *cut)
         return start;
 }
 
-/* The user's message at the beginning of a turn that is cut; h->count: it is not known. */
+/* Returns the user's message that begins a cut turn; h->count: it is not known. */
 static size_t cut_words(const struct budget *b)
 {
         for (size_t i = b->before->kept; i-- > 0;)
@@ -288,7 +291,7 @@ static size_t cut_words(const struct budget *b)
         return b->w->h->count;
 }
 
-/* True: everything fitted, as far as it is there. */
+/* Chooses what turns show. True: everything that is present fits. */
 static bool choose(struct budget *b)
 {
         const struct history *h = b->w->h;
@@ -336,7 +339,7 @@ static size_t shrink_results(struct budget *b)
         return changed;
 }
 
-/* With what was left out before. */
+/* Adds up what is left out now and what was left out before. */
 static struct budget_left all_left_out(struct budget *b)
 {
         struct budget_left left = b->before->left;
@@ -348,7 +351,7 @@ static struct budget_left all_left_out(struct budget *b)
         return left;
 }
 
-/* The note stands where the first message stood that is left out. */
+/* The note takes the place of the first message that is left out. */
 static bool rebuild(
     struct budget *b, const struct budget_left *left, const struct message *note, uint64_t cost)
 {

@@ -1,6 +1,6 @@
 /*
- * ranks.h - a set of small numbers that knows its k-th member: a Fenwick tree. middle_out needs it
- * to stay fast on long histories.
+ * ranks.h - a set of small numbers that can find its k-th member: a Fenwick tree. With it,
+ * middle_out is fast on long histories.
  */
 #ifndef VIEW_RANKS_H
 #define VIEW_RANKS_H
@@ -17,12 +17,12 @@ struct ranks {
         size_t count;
 };
 
-/* Empty. False: out of memory. */
+/* Makes an empty set. False: out of memory. */
 bool ranks_init(struct ranks *r, size_t size, struct arena *arena);
-/* `i` must not be in it; resp. must be. */
+/* ranks_add: `i` must not be in the set. ranks_remove: it must be. */
 void ranks_add(struct ranks *r, size_t i);
 void ranks_remove(struct ranks *r, size_t i);
-/* The k-th member from 0; k < count. */
+/* Returns the k-th member, counted from 0; k < count. */
 size_t ranks_find(const struct ranks *r, size_t k);
 
 #endif

@@ -1,4 +1,4 @@
-/* strategies.c - applying them; see strategies.h. Reading them is in strategies_parse.c. */
+/* strategies.c - applies strategies; see strategies.h. strategies_parse.c reads them. */
 #include "view/strategies.h"
 
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static bool is_kept_tool(struct work *w, const struct strategy *s, const struct 
         return false;
 }
 
-/* Is the text longer than gt_token allows? Without it every text is. */
+/* Is the text longer than gt_token allows? Without gt_token, every text is. */
 static bool is_heavy(const struct strategy *s, struct str text)
 {
         if (!s->gt_token)
@@ -61,7 +61,7 @@ static bool remove_params(
         return true;
 }
 
-/* All but the last keep_recent parts of a kind, oldest first. */
+/* Changes all but the last keep_recent parts of a kind, oldest first. */
 static void remove_old(struct work *w, const struct strategy *s, enum part_kind kind,
     bool (*remove)(struct work *w, const struct strategy *s, struct message *m, struct part *p),
     uint32_t *changed)
@@ -97,7 +97,7 @@ static void remove_old(struct work *w, const struct strategy *s, enum part_kind 
 
 struct dropping {
         struct work *w;
-        struct ranks *ranks; /* of the messages that strategies see; may be NULL */
+        struct ranks *ranks; /* the messages that strategies see; may be NULL */
         uint64_t total;
         size_t count;
 };
@@ -122,7 +122,8 @@ static size_t drop_oldest(struct work *w, uint64_t limit)
         return d.count;
 }
 
-/* The middle one, again and again; of the last two the older. */
+/* Drops the middle message until the total is small enough. If two are left, drops the older
+ * one. */
 static size_t drop_middle(struct work *w, uint64_t reduce_to)
 {
         struct ranks ranks;
@@ -141,7 +142,7 @@ static size_t drop_middle(struct work *w, uint64_t reduce_to)
         return d.count;
 }
 
-/* ---- all of them ---- */
+/* ---- applying and reporting ---- */
 
 static void put_params(struct jsonw *out, const struct strategy *s)
 {
@@ -204,7 +205,8 @@ void strategies_report(struct work *w)
         w->step_count = 0;
 }
 
-/* Room for what a strategy does, where a report is wanted; NULL: none, or out of memory. */
+/* Returns room for recording what a strategy does. NULL: no report was asked for, or out of
+ * memory. */
 static struct work_step *add_step(struct work *w, const struct strategy *s, bool automatic)
 {
         if (!w->report)

@@ -1,4 +1,4 @@
-/* strategies_parse.c - reading edit_strategies; see strategies.h. */
+/* strategies_parse.c - reads edit_strategies; see strategies.h. */
 #include "view/strategies.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ struct parsing {
         struct steno_error *err;
 };
 
-/* A whole number of at least `least`. Spelled 3 or 3.0, as clients send both. */
+/* Reads a whole number of at least `least`, written as 3 or 3.0, because clients send both. */
 static int take_number(
     struct parsing *p, const char *key, uint64_t least, bool required, uint64_t *out)
 {
@@ -148,7 +148,7 @@ static int read_one(struct parsing *p, json_ref e, struct strategy *s)
         return TYPES[k].read(p, s);
 }
 
-/* Stable, because two of one kind are applied in the order given. */
+/* The sort is stable, because two strategies of one kind are applied in the given order. */
 static void sort(struct strategy *list, size_t count)
 {
         for (size_t i = 1; i < count; i++) {
@@ -167,8 +167,8 @@ static int read_all(
         if (json_type(p->j, 0) != JSON_ARRAY)
                 return error_set(err, STENO_EPROTO, "edit strategies are an array of objects");
         if (n > STRATEGIES_MAX)
-                return error_set(err, STENO_ELIMIT, "%u edit strategies; at most %d", (unsigned)n,
-                    STRATEGIES_MAX);
+                return error_set(err, STENO_ELIMIT, "%u edit strategies, at most %d are allowed",
+                    (unsigned)n, STRATEGIES_MAX);
         struct strategy *to = arena_alloc(p->arena, (n + 1) * sizeof *to);
         if (!to)
                 return error_nomem(err);

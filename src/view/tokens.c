@@ -1,11 +1,10 @@
 /*
  * tokens.c - exact counting, in a build that has the vocabulary.
  *
- * A text is cut into pieces (tokens_split.c), most of which are one token; those of the others are
- * counted together where they are short (tokens_lattice.c), or piece by piece (tokens_merge.c,
- * tokens_piece.c).
- * Texts repeat themselves: names in code and JSON, phrases in languages without blanks. So counts
- * of pieces are remembered while a long text is counted.
+ * A text is cut into pieces (tokens_split.c), most of which are one token. Other pieces are counted
+ * together if they are short (tokens_lattice.c), or one by one (tokens_merge.c, tokens_piece.c).
+ * Texts repeat themselves: names in code and JSON, phrases in languages without blanks. So the
+ * counts of pieces are remembered while a long text is counted.
  */
 #include "view/tokens.h"
 
@@ -23,19 +22,19 @@ bool tokens_exact(void)
 }
 
 #define MEMORY_PIECES 256 /* a power of two */
-#define MEMORY_BYTES 30   /* of a piece; longer ones are counted each time */
-#define MEMORY_LEAST 4    /* shorter ones as well */
-#define MEMORY_TEXT 2048  /* a shorter text is counted without */
+#define MEMORY_BYTES 30   /* longer pieces are counted each time */
+#define MEMORY_LEAST 4    /* and so are shorter pieces */
+#define MEMORY_TEXT 2048  /* a shorter text is counted without the memory */
 
 struct memory {
         struct remembered {
-                uint8_t n;     /* 0: nothing */
+                uint8_t n;     /* 0: the slot is free */
                 uint8_t count; /* 0: not known */
                 unsigned char p[MEMORY_BYTES];
         } pieces[MEMORY_PIECES];
 };
 
-_Static_assert((MEMORY_PIECES & (MEMORY_PIECES - 1)) == 0, "a place is some bits of a hash");
+_Static_assert((MEMORY_PIECES & (MEMORY_PIECES - 1)) == 0, "a slot is some bits of a hash");
 
 static struct remembered *memory_place(struct memory *m, struct tokens_text piece)
 {
@@ -54,13 +53,13 @@ static struct remembered *memory_place(struct memory *m, struct tokens_text piec
 
 struct counter {
         struct memory *memory; /* may be NULL */
-        int credit;            /* merging is given up when it is used up */
+        int credit;            /* when it is used up, tokens_merge is no longer used */
         struct tokens_lattice lattice;
 };
 
-/* Characters of the token with which a short piece begins; those with a longer one are no work for
- * the lattice. Nor are alphabets of two bytes a letter, whose words have many tokens that begin or
- * end inside a letter. */
+/* A short piece is counted by the lattice only if the token that it begins with has at most this
+ * many characters. The lattice is slow for longer ones. It is also slow for alphabets with two
+ * bytes for each letter: their words have many tokens that begin or end inside a letter. */
 #define LATTICE_LONGEST 3
 
 static bool has_two_byte_letters(struct tokens_text piece)
@@ -81,8 +80,8 @@ static bool is_for_lattice(struct tokens_text piece, size_t longest)
         return characters <= LATTICE_LONGEST;
 }
 
-/* Merging takes as long as there is to merge. Where that is more than half of the units of the last
- * pieces, as in words that people write, a text is counted without. */
+/* The time of merging depends on the number of merges. If more than half of the units of the last
+ * pieces are merged, as in natural words, tokens_piece is faster. */
 #define CREDIT 64
 #define CREDIT_MOST 128
 
@@ -105,8 +104,8 @@ static size_t count_without_memory(struct counter *c, struct tokens_text piece, 
         return count_alone(c, piece, false);
 }
 
-/* What the lattice counts is known too late to be remembered, so the piece is counted alone when it
- * comes again. */
+/* The lattice returns counts too late for the memory, so a piece is counted alone when it comes
+ * again. */
 static size_t count_with_memory(struct counter *c, struct tokens_text piece, size_t longest)
 {
         struct remembered *r = memory_place(c->memory, piece);

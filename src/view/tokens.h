@@ -1,16 +1,17 @@
 /*
- * tokens.h - how many tokens a text is to a model.
+ * tokens.h - counts the tokens of a text, as a model does.
  *
- * Counts are those of the o200k_base vocabulary, equal to what js-tiktoken gives for the same
- * text with special tokens read as plain text. The vocabulary is taken at build time from an
- * installed js-tiktoken (tools/tokens-data); a build without it estimates, and everything that
- * shows a count must then say so: ask tokens_exact().
+ * The vocabulary is o200k_base, and counts are the same as js-tiktoken's for the same text, with
+ * special tokens read as plain text. The build takes the vocabulary from an installed js-tiktoken
+ * (tools/tokens-data). A build without it estimates; then everything that shows a count must say
+ * so: call tokens_exact().
  *
- * Bytes that are not UTF-8 count as the U+FFFD that a decoder would put in their place: one for
- * each maximal part of a broken sequence, as the TextDecoder of browsers does.
+ * Bytes that are not UTF-8 count as the U+FFFD by which a decoder would replace them: one for each
+ * maximal part of a broken sequence, as the TextDecoder of browsers does.
  *
- * All calls are pure: no allocation, no state, up to 45 KB of stack; any number of threads.
- * Time grows linearly with the text, also for one run of letters that is megabytes long.
+ * All functions are pure: they allocate nothing, have no state, use up to 45 KB of stack, and can
+ * be called by any number of threads. Time grows linearly with the text, even if it is one run of
+ * letters of several megabytes.
  */
 #ifndef VIEW_TOKENS_H
 #define VIEW_TOKENS_H
@@ -18,14 +19,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The number of tokens of text[0,n): exact, or tokens_estimate() when !tokens_exact(). */
+/* Returns the number of tokens of text[0,n). It is exact, or tokens_estimate() if
+ * !tokens_exact(). */
 size_t tokens_count(const char *text, size_t n);
 
-/* Whether this build has the vocabulary. Constant for the life of the program. */
+/* Does this build have the vocabulary? The answer never changes while the program runs. */
 bool tokens_exact(void);
 
-/* A guess from the shape of the text alone: over a mixed history within a fifth of the truth, for
- * one short or odd text off by up to half. At least 1 for any text that is not empty. */
+/* Returns an estimate from the shape of the text alone. For a mixed history it differs by at most a
+ * fifth from the exact count; for a single short or unusual text it may be wrong by up to half. It
+ * is at least 1 for any text that is not empty. */
 size_t tokens_estimate(const char *text, size_t n);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * tokens_estimate.c - a guess at the number of tokens without the vocabulary.
+ * tokens_estimate.c - estimates the number of tokens without the vocabulary.
  *
- * Bytes are sorted into a few kinds, and each run of a kind costs what such runs cost on average
- * in prose, code, JSON and logs. The costs are in twelfths of a token to stay in whole numbers.
+ * Bytes are sorted into a few kinds. Each run of a kind costs the average of such runs in prose,
+ * code, JSON and logs. Costs are in twelfths of a token, so that they are whole numbers.
  */
 #include "view/tokens.h"
 
@@ -22,7 +22,7 @@ static enum kind kind_of(unsigned char b)
         return b <= ' ' ? BLANKS : SIGNS;
 }
 
-/* A word starts anew at a capital after a small letter: most identifiers break there. */
+/* A capital after a small letter begins a new word, because most identifiers are split there. */
 static bool continues(enum kind kind, unsigned char before, unsigned char b)
 {
         bool camel = kind == LETTERS && (before & 0x20) && !(b & 0x20);
@@ -36,11 +36,12 @@ static uint64_t run_cost(enum kind kind, uint64_t len)
                 return 12 + (len > 4 ? len - 4 : 0);
         case DIGITS:
                 return (len + 2) / 3 * 12;
-        case BLANKS: /* one blank is part of the word after it */
+        case BLANKS: /* a single blank is part of the word after it */
                 return len == 1 ? 0 : 12;
         case SIGNS:
                 return len <= 3 ? 10 : 10 + (len - 3) * 4;
-        case WIDE: /* two or three bytes a character, and often a token for two of them */
+        case WIDE: /* a character has two or three bytes, and often two characters are one
+                      token */
                 return 4 + len * 2;
         }
         return 0;

@@ -1,5 +1,5 @@
 /*
- * tokens_inexact.c - takes the place of tokens.c in a build without the vocabulary.
+ * tokens_inexact.c - replaces tokens.c in a build without the vocabulary.
  */
 #include "view/tokens.h"
 

@@ -1,23 +1,24 @@
 /*
- * tokens_lattice.c - counting with the tokens of all places of the text.
+ * tokens_lattice.c - counts with the tokens at all places of the text.
  *
- * The text up to any place has a last token in what merging leaves of it, and exactly one: of the
- * tokens that end there, the one that fits (tokens_piece.c) the last token of the text up to where
- * it begins. So places are gone through in order. Whether two tokens fit is asked of the tokens
- * that stand across the border between them. Such a token stops them if its two halves are there
- * when its turn comes: if its rank is below that of whatever its left half is merged to in the left
- * one of the two, and not above that of whatever its right half is merged to in the right one.
+ * Take the text up to any place, and the tokens that merging leaves of it: they have exactly one
+ * last token. Of the tokens that end at this place, it is the one that fits (tokens_piece.c) the
+ * last token of the text before it. So the last tokens are found place by place. To decide whether
+ * two tokens fit, look at all tokens that cross the border between them. Such a token stops them if
+ * its two halves exist when it is merged. This is so if two conditions hold: its rank is below the
+ * rank of the token to which its left half is merged inside the left token, and its rank is not
+ * above the rank of the token to which its right half is merged inside the right token.
  *
- * For tokens of up to three units these are a few comparisons of ranks, which are made for all
+ * For tokens of up to three units these are a few comparisons of ranks. They are made for all
  * places at once (weigh), for each length that the last token may have. Then a step from one place
- * to the next is to read two of these answers. Tokens of four units are compared in the same way,
- * one at a time. Longer ones are rare where this file is used: where one of them ends or is in the
- * way, the candidates are tried one after the other.
+ * to the next reads two of these answers. Tokens of four units are compared in the same way, one at
+ * a time. Longer tokens are rare in texts for which this file is used: if one of them ends at a
+ * place or crosses it, the candidates are tried one after the other.
  *
- * Units are characters, and merging is followed as if it could only join units. What is left is
- * right if each two neighbours in it also fit when it may join all bytes. That is asked where a
- * token could be in the way that begins or ends inside a character (tokens_torn); if they do not
- * fit, the piece is counted by tokens_piece.c.
+ * Units are characters, and merging is followed as if it could join only whole units. The result is
+ * right if each two neighbours in it also fit when merging may join all bytes. This is checked only
+ * where a token that begins or ends inside a character could be in the way (tokens_torn). If two
+ * neighbours do not fit, tokens_piece.c counts the piece.
  */
 #include "view/tokens_lattice.h"
 
@@ -26,10 +27,10 @@
 #include "view/tokens_data.h"
 #include "view/tokens_piece.h"
 
-#define LONGER_MAX 31 /* units; a bit of `longer` */
-#define STOPPED 1u    /* bits of `longer` that are no length */
+#define LONGER_MAX 31 /* in units; each length is a bit of `longer` */
+#define STOPPED 1u    /* this bit of `longer` and the next one are no lengths */
 #define STOPPED_LONG 2u
-#define WRONG (UINT64_C(1) << 40) /* in a count: that many neighbours do not fit */
+#define WRONG (UINT64_C(1) << 40) /* added to a count for each two neighbours that do not fit */
 #define NONE ((int32_t)TOKENS_NONE)
 
 _Static_assert(
@@ -69,7 +70,7 @@ static inline void add_unit(
         l->at[++l->n] = (uint16_t)(at + len);
 }
 
-/* A character that is no token is as many units as it has bytes. */
+/* A character that is not a token gives one unit for each of its bytes. */
 static size_t add_character(struct tokens_lattice *l, struct tokens_text text)
 {
         uint32_t c;
@@ -87,8 +88,8 @@ static size_t add_character(struct tokens_lattice *l, struct tokens_text text)
         return len;
 }
 
-/* A blank and a character are one unit at the beginning of a piece if merging joins the blank and a
- * part of the character first. Returns the bytes that were taken. */
+/* At the beginning of a piece, a blank and a character are one unit if merging joins the blank and
+ * a part of the character first. Returns the number of bytes that were taken. */
 static size_t add_blank(struct tokens_lattice *l, struct tokens_text text)
 {
         uint32_t c;
@@ -105,7 +106,7 @@ static size_t add_blank(struct tokens_lattice *l, struct tokens_text text)
         return len;
 }
 
-/* Takes units off the piece while there is room. */
+/* Moves units from the piece to the lattice while there is room. */
 static void take_units(struct tokens_lattice *l, struct tokens_text *piece)
 {
         size_t i = 0;
@@ -150,8 +151,8 @@ static void note_four(struct tokens_lattice *l, size_t i, uint32_t rank, uint32_
                 l->longer[i + 5] |= STOPPED;
 }
 
-/* Whether merging makes the token of units [i, end) from units. Otherwise it is made from parts of
- * characters, and never where these are units. */
+/* Does merging make the token of units [i, end) from units? Otherwise it is made from parts of
+ * characters, and never if these are units. */
 static bool is_of_units(const struct tokens_lattice *l, size_t i, size_t end, uint32_t token)
 {
         while (end - i > 1) {
@@ -184,7 +185,7 @@ static void note_one(struct tokens_lattice *l, size_t i, size_t end, uint32_t to
         note_four(l, i, token, left);
 }
 
-/* Notes the tokens of more than three units that begin at place i. False: one is too long. */
+/* Notes the tokens of more than three units that begin at place i. False: a token is too long. */
 static bool note_longer(struct tokens_lattice *l, size_t i)
 {
         const unsigned char *p = l->bytes + l->at[i];
@@ -253,8 +254,9 @@ static inline bool is_torn(const struct tokens_lattice *l, size_t i)
 }
 
 /*
- * From right to left. A longer token begins at i only if one of two or three units begins there,
- * with which its making began, or one of more than two at i + 1, which was made before.
+ * Goes from right to left. A longer token can begin at i in two cases only: a token of two or three
+ * units begins at i, from which the longer token is made; or a token of more than two units begins
+ * at i + 1, which was noted before.
  */
 static bool look_up_wide(struct tokens_lattice *l, size_t from)
 {
@@ -290,7 +292,7 @@ static bool look_up_wide(struct tokens_lattice *l, size_t from)
 
 /* ---- what merging leaves ---- */
 
-/* The token of units [start, end), which there is. */
+/* Returns the token of units [start, end), which must exist. */
 static uint32_t token_of(const struct tokens_lattice *l, size_t start, size_t end)
 {
         switch (end - start) {
@@ -308,14 +310,14 @@ static uint32_t token_of(const struct tokens_lattice *l, size_t start, size_t en
         }
 }
 
-/* Whether a token fits the last one before it: tokens_fit(). */
+/* Does a token fit the last token before it? See tokens_fit(). */
 static bool fits_in_bytes(const struct tokens_lattice *l, size_t start, size_t end)
 {
         return l->first[start] ||
                tokens_fit(token_of(l, start - l->last[start], start), token_of(l, start, end));
 }
 
-/* The same when nothing but units can be merged: these are not undone. */
+/* The same if only units can be merged, so that units themselves are not undone. */
 static bool fits(const struct tokens_lattice *l, size_t start, size_t end)
 {
         if (l->first[start])
@@ -339,7 +341,7 @@ static bool fits(const struct tokens_lattice *l, size_t start, size_t end)
         return false;
 }
 
-/* The length of the last token at a place where tokens of more than four units matter. */
+/* Returns the length of the last token at a place where tokens of more than four units matter. */
 static unsigned try_all(const struct tokens_lattice *l, size_t end)
 {
         if (fits(l, end - 1, end))
@@ -354,8 +356,8 @@ static unsigned try_all(const struct tokens_lattice *l, size_t end)
         return 3;
 }
 
-/* The ranks of what the last one, two and three units of the last token at a place are merged to:
- * NONE if they are that token, and 0 if they are nothing by themselves. */
+/* The ranks of the tokens to which the last one, two and three units of a last token are merged.
+ * NONE: they are the whole token. 0: they are not a token by themselves. */
 struct limits {
         int32_t one, two, three;
 };
@@ -389,7 +391,8 @@ static inline struct limits limits_at(const struct tokens_lattice *l, size_t pla
         }
 }
 
-/* The token of four units that ends at a place and whose left half has `left` units, or NONE. */
+/* Returns the token of four units that ends at a place and whose left half has `left` units, or
+ * NONE. */
 static inline int32_t four_before(const struct tokens_lattice *l, size_t end, uint32_t left)
 {
         return (l->longer[end] & 1u << 4) != 0 && l->four[end - 4].left == left
@@ -397,7 +400,8 @@ static inline int32_t four_before(const struct tokens_lattice *l, size_t end, ui
                    : NONE;
 }
 
-/* The length of the last token at a place where tokens of four units matter and no longer ones. */
+/* Returns the length of the last token at a place where tokens of four units matter, but no longer
+ * ones. */
 static unsigned try_four(const struct tokens_lattice *l, size_t end)
 {
         size_t at = end - 1;
@@ -440,11 +444,11 @@ static unsigned try_four(const struct tokens_lattice *l, size_t end)
 }
 
 /*
- * Bit k of an answer, k = 1, 2, 3: the unit at place e fits when the last token there has k units.
- * Bit k + 3: two[e - 1] fits when the last token at e - 1 has k units.
+ * Bit k of an answer (k = 1, 2, 3): the unit at place e fits if the last token there has k units.
+ * Bit k + 3: two[e - 1] fits if the last token at e - 1 has k units.
  *
- * The tokens across place e are two[e - 1], two_one[e - 2] and one_two[e - 1]; one, two: as in
- * struct limits, for a last token of three units.
+ * The tokens across place e are two[e - 1], two_one[e - 2] and one_two[e - 1]. `one` and `two` are
+ * those of struct limits, for a last token of three units.
  */
 typedef int32_t ranks __attribute__((vector_size(16)));
 #define RANKS (sizeof(ranks) / sizeof(int32_t))
@@ -461,7 +465,7 @@ static inline ranks either(ranks mask, ranks a, ranks b)
         return (mask & a) | (~mask & b);
 }
 
-/* For places from, from + 1, ..., of which there may be some beyond `to`. */
+/* Computes the answers for places from, from + 1, ... It may also write some beyond `to`. */
 static void weigh(const struct tokens_lattice *l, size_t from, size_t to, int32_t *answers)
 {
         const ranks none = {NONE, NONE, NONE, NONE};
@@ -539,7 +543,7 @@ static bool advance(struct tokens_lattice *l, bool end)
         return true;
 }
 
-/* Counts the pieces that went wrong again. */
+/* Counts all pieces, and counts the pieces with wrong counts again. */
 static size_t count_pieces(const struct tokens_lattice *l)
 {
         size_t count = 0;
@@ -566,7 +570,7 @@ static void flush(struct tokens_lattice *l)
 
 /* ---- pieces ---- */
 
-/* Moves what is still needed to the beginning. */
+/* Moves the data that is still needed to the beginning. */
 static void shift(struct tokens_lattice *l)
 {
         size_t by = l->done - LATTICE_START;

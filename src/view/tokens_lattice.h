@@ -1,10 +1,10 @@
 /*
- * tokens_lattice.h - counting pieces of which most tokens are one to three characters.
+ * tokens_lattice.h - counts pieces of which most tokens are one to three characters.
  *
- * That is what random letters, base64, and words of a language without blanks are cut into. All
- * tokens that stand anywhere in the text are looked up first, which nothing has to wait for; which
- * of them merging leaves then follows from comparing their ranks. tokens_piece.h is better where
- * tokens are long.
+ * Such pieces are random letters, base64, and words of a language without blanks. First, all tokens
+ * at all places of the text are looked up; these look-ups do not depend on each other. Then
+ * comparing the ranks shows which tokens merging leaves. tokens_piece.h is better if tokens are
+ * long.
  */
 #ifndef VIEW_TOKENS_LATTICE_H
 #define VIEW_TOKENS_LATTICE_H
@@ -15,57 +15,58 @@
 
 #include "view/tokens_split.h"
 
-#define LATTICE_PIECE 31 /* characters; longer pieces are counted in windows */
+#define LATTICE_PIECE 31 /* in characters; longer pieces are counted in windows */
 #define LATTICE_UNITS 512
-#define LATTICE_START 64 /* place of the first; before it is what the last window left */
-#define LATTICE_AHEAD 32 /* units that must be seen behind a place */
+#define LATTICE_START 64 /* the first place; before it is the rest of the last window */
+#define LATTICE_AHEAD 32 /* units that must be known behind a place */
 
-/* Characters are units 0, 1, ...; place i is before unit i. */
+/* Place i is before unit i. The first unit is at place LATTICE_START. */
 struct tokens_lattice {
-        size_t count;  /* tokens of the pieces before */
-        size_t n;      /* units */
+        size_t count;  /* number of tokens in the pieces before */
+        size_t n;      /* number of units */
         size_t looked; /* the tokens that begin before this place are known */
-        size_t done;   /* places up to this one have a last token */
-        size_t slow;   /* how many of them took tokens_fit() */
+        size_t done;   /* the last token is known for all places up to this one */
+        size_t slow;   /* how many of these places needed try_all */
         bool wide;     /* not only ASCII */
 
-        uint32_t units[LATTICE_UNITS + LATTICE_AHEAD]; /* their tokens */
-        uint16_t at[LATTICE_UNITS + LATTICE_AHEAD];    /* where their bytes are */
+        uint32_t units[LATTICE_UNITS + LATTICE_AHEAD]; /* the token of each unit */
+        uint16_t at[LATTICE_UNITS + LATTICE_AHEAD];    /* the offset of each unit's bytes */
         unsigned char bytes[3 * (LATTICE_UNITS + LATTICE_AHEAD)];
         uint8_t first[LATTICE_UNITS + LATTICE_AHEAD]; /* 1: a piece begins here */
-        uint8_t torn[LATTICE_UNITS +
-                     LATTICE_AHEAD]; /* 1: tokens_torn, for the units beside the place */
+        uint8_t torn[LATTICE_UNITS + LATTICE_AHEAD];  /* 1: tokens_torn, for the units beside it */
 
-        /* By the place where they begin: the tokens of two units, and those of three of which the
-         * last merge joined two and one, and one and two. TOKENS_NONE: there is none. */
+        /* For each place: the token of two units that begins there; the token of three units that
+         * is joined from two and one; and the one that is joined from one and two. TOKENS_NONE:
+         * there is none. */
         int32_t two[LATTICE_UNITS + LATTICE_AHEAD];
         int32_t two_one[LATTICE_UNITS + LATTICE_AHEAD];
         int32_t one_two[LATTICE_UNITS + LATTICE_AHEAD];
 
-        /* By the place where they begin: tokens of four units, where `longer` says that there is
+        /* For each place: the token of four units that begins there, if `longer` says that there is
          * one. */
         struct lattice_four {
                 int32_t rank : 30;
-                uint32_t left : 2; /* units of the left half */
+                uint32_t left : 2; /* number of units in the left half */
         } four[LATTICE_UNITS + LATTICE_AHEAD];
 
-        /* By the place where they end: a bit for each length of a longer token, in units. Bit 0
-         * alone: one of four units may be in the way of what ends here; bit 1: one of more. */
+        /* For each place: a bit for each length, in units, of a longer token that ends there. Two
+         * bits are no lengths. Bit 0: a token of four units may stop a token that ends here. Bit 1:
+         * a token of more units may. */
         uint32_t longer[LATTICE_UNITS + 2 * LATTICE_AHEAD];
 
-        /* Units of the last token of what merging leaves of the text up to a place, and tokens from
-         * place LATTICE_START on. */
+        /* For each place: the number of units of the last token that merging leaves of the text up
+         * to it, and the number of tokens since place LATTICE_START. */
         uint8_t last[LATTICE_UNITS + LATTICE_AHEAD];
         uint64_t counts[LATTICE_UNITS + LATTICE_AHEAD];
 };
 
 void tokens_lattice_init(struct tokens_lattice *l);
 
-/* Adds a piece. False: it has characters or tokens that do not fit in here, and was not added.
- * Bytes that are not UTF-8 are U+FFFD. */
+/* Adds a piece. False: it has characters or tokens that are too long for the lattice, and was not
+ * added. Bytes that are not UTF-8 are read as U+FFFD. */
 bool tokens_lattice_add(struct tokens_lattice *l, struct tokens_text piece);
 
-/* Tokens of all pieces since init. */
+/* Returns the number of tokens of all pieces since init. */
 size_t tokens_lattice_end(struct tokens_lattice *l);
 
 #endif

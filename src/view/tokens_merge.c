@@ -1,11 +1,11 @@
 /*
- * tokens_merge.c - merging, as it is defined (tokens_piece.h), but from characters instead of
+ * tokens_merge.c - merges as tokens_piece.h defines it, but begins with characters instead of
  * bytes.
  *
- * Most characters are made of their bytes before any of these could join something else
- * (tokens_kept), so they are units from the beginning. The bytes of all others are units. As a word
- * of two-byte letters has few neighbours that are a token, and most of those that are can be found
- * in a small table (tokens_duos), few look-ups have to wait for another.
+ * Merging makes most characters from their bytes before any of these could join something else
+ * (tokens_kept), so these characters are units from the beginning. Of other characters, the bytes
+ * are units. In a word of two-byte letters, few neighbours are a token, and most of these are in a
+ * small table (tokens_duos). So few look-ups have to wait for another.
  */
 #include "view/tokens_merge.h"
 
@@ -22,11 +22,12 @@ _Static_assert(UNITS == 1 << PLACE_BITS && TOKENS_RANK_BITS + PLACE_BITS < 31, "
 struct merge {
         size_t n;
         uint32_t tokens[UNITS];
-        uint16_t chars[UNITS]; /* the character below U+0800 that the unit is, or OTHER */
-        /* What a token and the next one make: the rank above its place, so that the lowest is the
-         * one to be merged first. NONE: nothing, or there is no token at this place any more. */
+        uint16_t chars[UNITS]; /* the unit's character if it is below U+0800, else OTHER */
+        /* The token that joins a token and the next one: its rank above its place, so that the
+         * lowest value is merged first. NONE: there is no such token, or no token is at this place
+         * any more. */
         int32_t joins[UNITS + 4];
-        uint8_t next[UNITS]; /* places; that of the last token is n */
+        uint8_t next[UNITS]; /* the place of the next token; n behind the last one */
         uint8_t before[UNITS + 1];
 };
 
@@ -54,10 +55,10 @@ static inline size_t decode(struct tokens_text text, uint32_t *c, bool *damaged)
         return tokens_decode(text, c, damaged);
 }
 
-/* False: there are too many. */
+/* Makes the units of a piece. False: there are too many. */
 static bool add_units(struct merge *m, struct tokens_text piece)
 {
-        unsigned before = 0; /* the last byte; the first character of a piece has none before it */
+        unsigned before = 0; /* the last byte; none comes before the first character */
         for (size_t i = 0; i < piece.n;) {
                 const unsigned char *p = piece.p + i;
                 if (m->n + 4 > UNITS)

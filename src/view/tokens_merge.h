@@ -1,8 +1,8 @@
 /*
- * tokens_merge.h - counting the tokens of a short piece by merging it.
+ * tokens_merge.h - counts the tokens of a short piece by merging it.
  *
- * That is fastest where letters have two bytes. tokens_lattice.h and tokens_piece.h say where
- * others are.
+ * This is fastest if letters have two bytes. tokens_lattice.h and tokens_piece.h say when they are
+ * better.
  */
 #ifndef VIEW_TOKENS_MERGE_H
 #define VIEW_TOKENS_MERGE_H
@@ -12,10 +12,10 @@
 
 #include "view/tokens_split.h"
 
-#define MERGE_BYTES 128 /* longer pieces are for the others in any case */
+#define MERGE_BYTES 128 /* longer pieces are never counted here */
 
-/* Tokens that merging leaves of a piece, and how many units it was made of; 0: the piece is too
- * long for this. Bytes that are not UTF-8 are U+FFFD. */
+/* Returns the number of tokens that merging leaves of a piece, and the number of units that it
+ * began with. Returns 0 if the piece is too long. Bytes that are not UTF-8 are read as U+FFFD. */
 size_t tokens_merge(struct tokens_text piece, size_t *units);
 
 #endif

@@ -3,18 +3,18 @@
  *
  * Two facts about what merging leaves, t1 t2 ... tk:
  *
- * 1. Each two neighbours alone are left as they are by merging. No merge crosses the border between
- *    them, so what happens on one side happens in the same order without the other.
- * 2. The converse: tokens of which each two neighbours are left as they are, are what merging their
- *    bytes leaves. The first merge to cross a border would be the lowest and leftmost among the two
- *    tokens beside it as well, and would join them there too.
+ * 1. If merging is applied to two neighbours alone, it leaves them unjoined. No merge crosses the
+ * border between them, so each side is merged in the same order without the other side. 2. The
+ * converse is true as well: take tokens of which merging leaves each two neighbours unjoined. Then
+ * merging all their bytes leaves these tokens. The first merge that crosses a border would also be
+ * the lowest and leftmost among the two tokens beside it, and would join them.
  *
- * So tokens that fit each other up to a place are the only ones of the text up to there. From a
- * place the longest token is tried first, then shorter ones. Where none fits, the place is no
- * border in what merging leaves of the whole: it is dead, and the token before it was too long.
- * Each place dies once, so time is linear. Text seldom goes back by more than a few bytes. Should a
- * piece need more than BACK, it is counted again by spreading, which never goes back: of every
- * place that is reached, all tokens that fit there reach a further place.
+ * So if tokens fit each other up to a place, they are the only solution up to there. At each place
+ * the longest token is tried first, then shorter ones. If none fits, no border of the final result
+ * is at this place: it is dead, and the token before it was too long. Each place becomes dead only
+ * once, so time is linear. In most texts the search goes back by a few bytes only. If a piece needs
+ * more than BACK bytes, it is counted again by spreading, which never goes back: from every place
+ * that is reached, all tokens that fit mark their ends as reached.
  */
 #include "view/tokens_piece.h"
 
@@ -22,9 +22,9 @@
 
 #include "view/tokens_data.h"
 
-#define BACK ((size_t)1024) /* bytes */
-#define PLACES (2 * BACK)   /* remembered: those and what a token can reach */
-#define WINDOW (3 * BACK)   /* bytes of a damaged piece in its mended form */
+#define BACK ((size_t)1024) /* in bytes */
+#define PLACES (2 * BACK)   /* enough to remember these, and what a token can reach */
+#define WINDOW (3 * BACK)   /* bytes of a damaged piece after its repair */
 #define REACHED ((size_t)256)
 
 _Static_assert(BACK % 64 == 0 && (BACK & (BACK - 1)) == 0, "places are bits of words in a ring");
@@ -34,8 +34,8 @@ _Static_assert(REACHED > TOKENS_LENGTH_MAX, "a token reaches a place of the ring
 
 struct trial {
         size_t count; /* tokens so far */
-        size_t done;  /* bytes of them */
-        size_t most;  /* of them when one was taken back */
+        size_t done;  /* their length in bytes */
+        size_t most;  /* the largest `done` when a token was taken back */
         uint32_t tokens[PLACES];
         uint64_t dead[PLACES / 64]; /* a bit for each place up to `most` */
 };
@@ -63,7 +63,8 @@ static inline bool trial_extend(struct trial *t, uint32_t token, uint32_t length
         return true;
 }
 
-/* Takes the last token back, for good. TOKENS_NONE: too far. */
+/* Takes the last token back and marks its end as dead. TOKENS_NONE: the search would go back too
+ * far. */
 static uint32_t trial_retreat(struct trial *t)
 {
         if (t->count == 0 || t->most > t->done + BACK - TOKENS_LENGTH_MAX)
@@ -80,7 +81,7 @@ static uint32_t trial_retreat(struct trial *t)
         return token;
 }
 
-/* Goes on from `*p` until only `rest` bytes before `end` are left. */
+/* Continues from `*p` until only `rest` bytes before `end` are left. */
 static bool trial_go_on(void *state, const unsigned char **p, const unsigned char *end, size_t rest)
 {
         struct trial *t = state;
@@ -105,9 +106,9 @@ static bool trial_go_on(void *state, const unsigned char **p, const unsigned cha
 /* ---- spreading ---- */
 
 struct spread {
-        size_t at; /* of the first place that was not looked at */
+        size_t at; /* the next place to look at */
         size_t counts[REACHED];
-        uint32_t last[REACHED]; /* TOKENS_NONE: not reached */
+        uint32_t last[REACHED]; /* the last token before a place; TOKENS_NONE: not reached */
 };
 
 static void spread_init(struct spread *s)
@@ -145,7 +146,7 @@ static bool spread_go_on(
 
 typedef bool go_on(void *state, const unsigned char **p, const unsigned char *end, size_t rest);
 
-/* Puts as much of the piece as there is room for, with U+FFFD where it is not UTF-8. */
+/* Copies as much of the piece as there is room for, with U+FFFD for bytes that are not UTF-8. */
 static unsigned char *mend(struct tokens_text *piece, unsigned char *to, const unsigned char *end)
 {
         while (piece->n > 0 && end - to >= 4) {
@@ -165,7 +166,8 @@ static unsigned char *mend(struct tokens_text *piece, unsigned char *to, const u
         return to;
 }
 
-/* A token is chosen where TOKENS_LENGTH_MAX bytes can be seen, and BACK bytes are kept. */
+/* The next token is chosen only if TOKENS_LENGTH_MAX bytes behind it are in the window. The last
+ * BACK bytes before it are kept. */
 static bool go_through_mended(struct tokens_text piece, go_on *next, void *state)
 {
         unsigned char window[WINDOW];

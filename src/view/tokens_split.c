@@ -1,5 +1,5 @@
 /*
- * tokens_split.c - the o200k_base pattern as a matcher written by hand.
+ * tokens_split.c - a hand-written matcher for the o200k_base pattern.
  *
  * The pattern, one alternative a line, the first that matches wins:
  *
@@ -11,9 +11,9 @@
  *   6  \s+ (?!\S)
  *   7  \s+
  *
- * Every character is in one class of tokens_data.h, and every class starts some alternative, so
- * pieces cover the text. No backtracking is needed: see word() and blank() for why. A character
- * is looked at a bounded number of times. This file knows nothing of ranks.
+ * Every character is in one class of tokens_data.h, and every class begins an alternative, so the
+ * pieces cover the text. No backtracking is needed: see word_end() and blank_end() for the reasons.
+ * Each character is read a limited number of times. This file knows nothing of ranks.
  */
 #include "view/tokens_split.h"
 
@@ -24,7 +24,7 @@ struct scan {
         bool damaged;
 };
 
-/* The class of the character at `at` and its length, which is 0 at the end of the text. */
+/* Returns the class of the character at `at` and its length, which is 0 at the end of the text. */
 static inline enum tokens_class class_at(struct scan *s, size_t at, size_t *len)
 {
         if (at >= s->text.n) {
@@ -48,7 +48,7 @@ static inline enum tokens_class class_at(struct scan *s, size_t at, size_t *len)
 #define TAILS (BIT(TOKENS_LOWER) | BIT(TOKENS_LETTER) | BIT(TOKENS_MARK))
 #define SIGNS (BIT(TOKENS_OTHER) | BIT(TOKENS_MARK))
 
-/* Where the run of characters of `set` that starts at `at` ends. */
+/* Returns the end of the run of characters of `set` that starts at `at`. */
 static size_t run_end(struct scan *s, size_t at, unsigned set)
 {
         size_t len;
@@ -57,7 +57,7 @@ static size_t run_end(struct scan *s, size_t at, unsigned set)
         return at;
 }
 
-/* Where 's, 't, 're, 've, 'm, 'll or 'd in either case ends, or `at` when none is there. */
+/* Returns the end of 's, 't, 're, 've, 'm, 'll or 'd in either case, or `at` if there is none. */
 static size_t contraction_end(const struct scan *s, size_t at)
 {
         const unsigned char *p = s->text.p + at;
@@ -74,11 +74,13 @@ static size_t contraction_end(const struct scan *s, size_t at)
 }
 
 /*
- * Alternatives 1 and 2 after their optional first character; `at` when neither matches.
+ * Matches alternatives 1 and 2 after their optional first character; returns `at` if neither
+ * matches.
  *
- * With HEADS read as far as they go there are three cases. A lower-case letter follows: TAILS
- * take it from there. None follows, but some of the run is in TAILS as well: alternative 1 gives
- * back up to the last of those, which is then its only tail. None is: alternative 2.
+ * After the run of HEADS there are three cases. If a lower-case letter follows, TAILS continue from
+ * there. If none follows, but the run has characters that are in TAILS as well, alternative 1 gives
+ * back everything behind the last of them, which becomes its only tail. Otherwise alternative 2
+ * matches.
  */
 static size_t word_end(struct scan *s, size_t at)
 {
@@ -109,7 +111,7 @@ static size_t number_end(struct scan *s, size_t at)
         return at;
 }
 
-/* Alternative 4 after its optional space; `at` when it does not match. */
+/* Matches alternative 4 after its optional space; returns `at` if it does not match. */
 static size_t signs_end(struct scan *s, size_t at)
 {
         size_t end = run_end(s, at, SIGNS);
@@ -122,9 +124,9 @@ static size_t signs_end(struct scan *s, size_t at)
 }
 
 /*
- * Alternatives 5 to 7 over a run of blanks. 5 ends after the run's last line end. 6 takes all of
- * the run at the end of the text and all but the last blank before anything else. 7 is left with
- * the single blank that 6 cannot take.
+ * Matches alternatives 5 to 7 on a run of blanks. Alternative 5 ends after the run's last line end.
+ * Alternative 6 takes the whole run at the end of the text; before anything else it takes all but
+ * the last blank. Alternative 7 takes the single blank that 6 cannot take.
  */
 static size_t blank_end(struct scan *s)
 {
@@ -150,7 +152,7 @@ static size_t piece_end(struct scan *s)
 {
         size_t len;
         enum tokens_class class = class_at(s, 0, &len);
-        /* A mark may be the optional first character or part of the word: with the same end. */
+        /* A mark may be the optional first character or part of the word; the end is the same. */
         if (IS(class, HEADS | TAILS))
                 return word_end(s, 0);
         if (class == TOKENS_NUMBER)

@@ -1,5 +1,5 @@
 /*
- * tokens_split.h - cuts a text into the pieces within which o200k_base merges bytes.
+ * tokens_split.h - cuts a text into pieces. o200k_base merges bytes only within a piece.
  */
 #ifndef VIEW_TOKENS_SPLIT_H
 #define VIEW_TOKENS_SPLIT_H
@@ -13,12 +13,13 @@ struct tokens_text {
         size_t n;
 };
 
-/* Bytes of the first piece of text; at least 1 unless the text is empty. *damaged becomes true
- * when the piece may hold bytes that are not UTF-8; it is never set to false. */
+/* Returns the length in bytes of the first piece of text; at least 1 unless the text is empty.
+ * *damaged becomes true if the piece may contain bytes that are not UTF-8; it is never set to
+ * false. */
 size_t tokens_split(struct tokens_text text, bool *damaged);
 
-/* The bytes that may follow a lead byte first: where overlong forms, surrogates and what lies
- * beyond U+10FFFF are kept out. */
+/* May this byte come second, after this lead byte? Overlong forms, surrogates and code points
+ * beyond U+10FFFF are excluded here. */
 static inline bool tokens_second_fits(unsigned char lead, unsigned char second)
 {
         unsigned char low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
@@ -26,8 +27,9 @@ static inline bool tokens_second_fits(unsigned char lead, unsigned char second)
         return second >= low && second <= high;
 }
 
-/* Bytes of the first character, of which there must be one. A broken sequence is one character,
- * U+FFFD, up to the byte that breaks it. *damaged becomes true then; it is never set to false. */
+/* Returns the length in bytes of the first character; the text must not be empty. A broken sequence
+ * counts as one character, U+FFFD, up to the byte that breaks it. Then *damaged becomes true; it is
+ * never set to false. */
 static inline size_t tokens_decode(struct tokens_text text, uint32_t *c, bool *damaged)
 {
         unsigned char lead = text.p[0];

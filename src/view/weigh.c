@@ -60,7 +60,8 @@ struct str weigh_arguments(struct weigher *w, const struct part *call)
         return token_decode(call->arguments, &w->decode, NULL);
 }
 
-/* Go's json.Marshal of a string: <, > and & are escaped, and the two line separators. */
+/* Writes a string as Go's json.Marshal does: with escapes for <, >, & and the two line
+ * separators. */
 static void put_go_string(struct buf *b, struct str s)
 {
         size_t done = 0;

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "model/token.h"
 
-/* Where a message's parts lie, sorted by address. */
+/* The address range of a message's parts; the list is sorted by address. */
 struct work_owner {
         const struct part *parts;
         size_t count;
@@ -91,8 +91,8 @@ size_t work_owner_of(const struct work *w, const struct part *p)
         return w->h->count;
 }
 
-/* What was dropped and not yet looked at. Pairs can chain through a whole history, so it is a
- * queue, not the stack. */
+/* Messages that were dropped, but whose pairs were not dropped yet. Pairs can chain through a whole
+ * history, so this is a queue instead of recursion. */
 struct queue {
         size_t *list;
         size_t head, tail, cap;
@@ -136,7 +136,7 @@ void work_drop(struct work *w, size_t i, void (*gone)(void *ctx, size_t i), void
         }
 }
 
-/* A ref stands as a string or as an object with an id. */
+/* A ref is a string, or an object with an id. */
 static struct str ref_text(struct work *w, struct str raw)
 {
         struct json j;
