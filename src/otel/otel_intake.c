@@ -1,9 +1,10 @@
 /*
- * otel_intake.c - spans of others as conversations (otel.h).
+ * otel_intake.c - stores spans of other programs as conversations (otel.h).
  *
- * A span of a model call has the whole history that the model was asked with, and its answer. The
- * next span has it again, and more. So the id of a message is made from all messages up to it. Then
- * stored messages are recognised in any span, and two histories share only their common beginning.
+ * A span of a model call has the whole history that was sent to the model, and the model's answer.
+ * The next span repeats this history and adds to it. So the id of a message is made from all
+ * messages up to it. Then stored messages are recognised in any span, and two histories share only
+ * their common beginning.
  */
 #include "otel/otel.h"
 
@@ -18,13 +19,13 @@
 #include "base/json.h"
 #include "base/limits.h"
 
-#define DEPTH_MAX 64 /* of a value that is spelled in OTLP's way */
+#define DEPTH_MAX 64 /* for a value in OTLP's own notation */
 
 struct span {
         char *conversation;
         uint64_t start;
         json_ref at;
-        bool agent; /* invoke_agent: its messages are those of the calls below it */
+        bool agent; /* invoke_agent: its messages are repeated in the model calls below it */
 };
 
 struct intake {
@@ -64,7 +65,7 @@ static void put_members(struct jsonw *w, const struct json *j, json_ref list, in
         jsonw_object_end(w);
 }
 
-/* An AnyValue as the JSON that it stands for. */
+/* Writes an AnyValue as the JSON value that it represents. */
 static void put_value(struct jsonw *w, const struct json *j, json_ref v, int depth)
 {
         static const char *const PLAIN[] = {
@@ -82,7 +83,7 @@ static void put_value(struct jsonw *w, const struct json *j, json_ref v, int dep
                         return;
                 }
         }
-        if (number != JSON_NONE) { /* a string, or a number where the sender is lax */
+        if (number != JSON_NONE) { /* usually a string; some senders write a number */
                 struct str digits = json_type(j, number) == JSON_STRING ? json_inner(j, number)
                                                                         : json_raw(j, number);
                 jsonw_raw(w, json_valid(digits.p, digits.n, NULL) ? digits : STR("null"));
@@ -98,7 +99,8 @@ static void put_value(struct jsonw *w, const struct json *j, json_ref v, int dep
         }
 }
 
-/* A list in an attribute: JSON in a string, or OTLP's own spelling. False: there is none. */
+/* Reads a list in an attribute. It is JSON in a string, or in OTLP's own notation. False: there is
+ * none. */
 static bool read_list(const struct json *j, json_ref value, struct buf *text, struct json *out)
 {
         json_ref string = json_get(j, value, "stringValue");
@@ -116,11 +118,11 @@ static bool read_list(const struct json *j, json_ref value, struct buf *text, st
 
 /* ---- messages ---- */
 
-/* A conversation that is being filled. */
+/* A conversation to which messages are added. */
 struct filling {
         struct steno_conv *conv;
-        char chain[SHA256_HEX]; /* hash of all messages up to here */
-        struct buf batch;       /* new ones, elements of an array */
+        char chain[SHA256_HEX]; /* hash of all messages so far */
+        struct buf batch;       /* the new messages, as elements of an array */
         size_t count;
         struct steno_error *err;
         int rc;
@@ -178,7 +180,7 @@ static bool is_part(const struct json *j, json_ref part, const char *type)
         return json_is(j, json_get(j, part, "type"), type);
 }
 
-/* A value as text: a string itself, anything else as JSON. */
+/* Writes a value as text: a string as its text, any other value as its JSON. */
 static void put_as_text(struct jsonw *w, const char *key, const struct json *j, json_ref v)
 {
         if (json_type(j, v) == JSON_STRING)
@@ -213,7 +215,8 @@ static void put_calls(struct jsonw *w, const struct json *j, json_ref parts)
                 jsonw_array_end(w);
 }
 
-/* Texts and what else is not a call, a result or a thought; other parts stay as they are. */
+/* Writes the parts that are not a call, a result or thinking. Texts are converted; parts of other
+ * types are not changed. */
 static void put_content(struct jsonw *w, const struct json *j, json_ref parts)
 {
         jsonw_key(w, "content");
@@ -254,7 +257,7 @@ static bool has_other(const struct json *j, json_ref parts)
         return false;
 }
 
-/* Each result is a message of its own. */
+/* Adds each result as a message of its own. */
 static void add_results(struct filling *f, const struct json *j, json_ref parts)
 {
         for (json_ref p = json_child(j, parts); p != JSON_NONE; p = json_next(j, parts, p)) {
@@ -315,7 +318,7 @@ static bool is_operation(const struct json *j, json_ref span, const char *name)
             j, json_get(j, attribute(j, span, "gen_ai.operation.name"), "stringValue"), name);
 }
 
-/* The conversation's id: what the span says, else its trace's. */
+/* Returns the id of the conversation: the one in the span, or else the id of the trace. */
 static char *conversation_of(const struct json *j, json_ref span)
 {
         char *said = json_dup_string(

@@ -1,10 +1,10 @@
 /*
  * otel_send.c - the thread that sends runs to a collector (otel.h).
  *
- * The list in memory has what this process knows of, the folder otlp/ what survives it. A run is in
- * the folder before its first request to the model, and until the collector has it. Nothing here
- * returns an error to a run: what cannot be noted or sent is tried again, with pauses that grow to
- * a minute.
+ * The list in memory has the runs that this process knows. The folder otlp/ has the runs that must
+ * survive the process: a run is added before its first request to the model, and stays until the
+ * collector has it. No error is returned to a run: if a run cannot be noted or sent, this is tried
+ * again, with pauses that grow to a minute.
  */
 #include "otel/otel.h"
 
@@ -29,18 +29,18 @@
 #define HEADERS_MAX 16
 #define PAUSE_MIN_MS 1000
 #define PAUSE_MAX_MS 60000
-#define LATER_MS 5000     /* until a run that another process holds is looked at again */
-#define ANSWER_MS 10000   /* for a collector that takes a request and says nothing */
-#define WAITING_MAX 10000 /* runs in memory; the folder has the others */
-#define YOUNG_MS 60000    /* a run whose beginning may not be stored yet */
+#define LATER_MS 5000     /* time until a run that another process holds is checked again */
+#define ANSWER_MS 10000   /* time limit for the collector's answer */
+#define WAITING_MAX 10000 /* number of runs in memory; the others are only in the folder */
+#define YOUNG_MS 60000    /* up to this age, the beginning of a run may not be stored yet */
 
 struct waiting {
         struct waiting *next;
         char *project;
         char *run;
         bool ended;
-        bool noted;    /* it has its file */
-        int64_t later; /* not before, monotonic ms */
+        bool noted;    /* the run has its file */
+        int64_t later; /* do not try before this time, in monotonic ms */
 };
 
 struct otel {
@@ -48,16 +48,16 @@ struct otel {
         char *url;
         char *headers[HEADERS_MAX + 2]; /* "Name: value" */
         struct otel_about about;
-        int dir; /* otlp/, or negative */
+        int dir; /* the folder otlp/, or negative */
         struct transfer_pool *pool;
         struct steno_stop *stop;
         pthread_t thread;
         bool running;
         pthread_mutex_t mutex;
         pthread_cond_t changed;
-        struct waiting *list; /* under the mutex */
+        struct waiting *list; /* protected by the mutex */
         size_t count;
-        bool more; /* the folder has runs that the list has not */
+        bool more; /* the folder has runs that are not in the list */
         bool closing;
         bool busy; /* the thread is sending */
 };
@@ -84,7 +84,8 @@ static int read_headers(struct otel *x, const struct json *j, json_ref headers,
                 free(value);
                 if (!legal)
                         return error_set(err, STENO_EINVAL,
-                            "otlp: \"headers\" has texts, or env:NAME of a variable that is set");
+                            "otlp: the values of \"headers\" must be strings, or env:NAME of a "
+                            "variable that is set");
         }
         return 0;
 }
@@ -131,13 +132,14 @@ static int read_config(struct otel *x, const struct otel_options *opt, struct st
 
 /* ---- the folder ---- */
 
-/* The file appears with its whole content: a server that is killed here leaves no half of it. */
+/* Makes the file appear with its whole content, so that a server that is killed here leaves no
+ * incomplete file. */
 static bool write_note(struct otel *x, const char *name, struct str text)
 {
         const struct fs *fs = fs_real();
         char tmp[PLAIN_NAME_MAX + 6];
         snprintf(tmp, sizeof tmp, ".%s.tmp", name);
-        /* No sync: after a power cut the collector lacks a run that the store has. */
+        /* There is no sync: after a power cut, the collector may lack a run that the store has. */
         int fd = fs->open(fs, x->dir, tmp, O_WRONLY | O_CREAT | O_TRUNC, 0600);
         if (fd < 0)
                 return false;
@@ -193,7 +195,7 @@ static struct waiting *waiting_new(const char *project, const char *run)
         return NULL;
 }
 
-/* Finds a run in the list. Under the mutex. */
+/* Finds a run in the list. The caller holds the mutex. */
 static struct waiting *find(struct otel *x, const char *project, const char *run)
 {
         for (struct waiting *w = x->list; w; w = w->next)
@@ -202,7 +204,7 @@ static struct waiting *find(struct otel *x, const char *project, const char *run
         return NULL;
 }
 
-/* Under the mutex. NULL: out of memory. */
+/* Adds a run to the list. The caller holds the mutex. NULL: out of memory. */
 static struct waiting *add(struct otel *x, const char *project, const char *run)
 {
         struct waiting *w = find(x, project, run);
@@ -214,7 +216,8 @@ static struct waiting *add(struct otel *x, const char *project, const char *run)
         return w;
 }
 
-/* A run of a file that is not in the list: an earlier process left it, or there was no room. */
+/* Adds a run that has a file but is not in the list: an earlier process left it, or the list had no
+ * room. */
 static void take_run(struct otel *x, const char *project, const char *run)
 {
         pthread_mutex_lock(&x->mutex);
@@ -248,7 +251,8 @@ static int take_file(void *ctx, const char *name, unsigned char type)
                 project = json_dup_string(&j, json_get(&j, 0, "project"));
                 run = json_dup_string(&j, json_get(&j, 0, "run"));
         }
-        /* A kill left it half written. A process that is writing it notices, and does so again. */
+        /* The writer was killed, so the file is incomplete. If its writer is still alive, it
+         * notices that the file is gone and writes it again. */
         if (temporary || rc == STENO_EPROTO)
                 fs->unlink(fs, x->dir, name, 0);
         else if (project && run)
@@ -283,9 +287,9 @@ static int drop_answer(void *ctx, struct transfer *t, const char *p, size_t n)
 }
 
 enum outcome {
-        SENT,    /* or never to be sent */
-        LATER,   /* the run goes on somewhere */
-        NOT_NOW, /* the collector does not take it */
+        SENT,    /* it was sent, or it can never be sent */
+        LATER,   /* the run is still running in some process */
+        NOT_NOW, /* the collector does not accept it */
 };
 
 static enum outcome post(struct otel *x, struct str body)
@@ -302,8 +306,8 @@ static enum outcome post(struct otel *x, struct str body)
                 return NOT_NOW;
         if (t.status >= 200 && t.status < 300)
                 return SENT;
-        /* These answers are about the request itself and will not change. Others may change when
-         * somebody corrects the address or the credentials. */
+        /* These answers are about the request itself, so they will not change. Other answers may
+         * change when the user corrects the address or the credentials. */
         bool final = t.status == 400 || t.status == 413 || t.status == 415 || t.status == 422;
         return final ? SENT : NOT_NOW;
 }
@@ -323,29 +327,30 @@ static enum outcome send_run(struct otel *x, const struct waiting *w)
         if (rc == 0)
                 is = post(x, buf_str(&body));
         else if (rc == STENO_EINVAL || (rc == STENO_ENOTFOUND && age_ms(w->run) > YOUNG_MS))
-                is = SENT; /* it was removed, or never began */
+                is = SENT; /* the run was removed, or never began */
         buf_release(&body);
         return is;
 }
 
-/* One that can be sent now; NULL: none. Under the mutex. */
+/* Returns a run that can be sent now; NULL: none. The caller holds the mutex. */
 static struct waiting *next_ready(struct otel *x, int64_t now)
 {
         struct waiting *ready = NULL;
         for (struct waiting *w = x->list; w; w = w->next)
                 if (w->ended && w->later <= now)
-                        ready = w; /* the oldest stands last */
+                        ready = w; /* the oldest is last in the list */
         return ready;
 }
 
-/* What could not be noted when it came, on a full disk for example. Under the mutex. */
+/* Notes the runs that could not be noted at first, for example because the disk was full. The
+ * caller holds the mutex. */
 static void note_all(struct otel *x)
 {
         for (struct waiting *w = x->list; w; w = w->next)
                 note(x, w);
 }
 
-/* Under the mutex. */
+/* Removes a run from the list. The caller holds the mutex. */
 static void take_out(struct otel *x, struct waiting *gone)
 {
         for (struct waiting **at = &x->list; *at; at = &(*at)->next) {
@@ -358,7 +363,8 @@ static void take_out(struct otel *x, struct waiting *gone)
         waiting_free(gone);
 }
 
-/* Leaves to the folder what the list has no room for. Under the mutex. */
+/* Removes runs from the list that it has no room for; their files stay in the folder. The caller
+ * holds the mutex. */
 static void shed(struct otel *x)
 {
         for (struct waiting *w = x->list, *next; w && x->count > WAITING_MAX; w = next) {
@@ -370,8 +376,8 @@ static void shed(struct otel *x)
         }
 }
 
-/* Takes from the folder what the list has room for again. Under the mutex, which is let go while
- * files are read. */
+/* Reads runs from the folder when the list has room again. The caller holds the mutex, which is
+ * released while files are read. */
 static void refill(struct otel *x)
 {
         if (!x->more || x->dir < 0 || x->count > WAITING_MAX / 2)
@@ -411,7 +417,7 @@ static void *run(void *arg)
                 } else if (is == LATER) {
                         w->later = time_monotonic_ms() + LATER_MS;
                 } else {
-                        /* The collector is down for all of them. */
+                        /* The collector is down for all of these runs. */
                         int64_t until = time_monotonic_ms() + pause;
                         for (struct waiting *o = x->list; o; o = o->next)
                                 o->later = until;
@@ -424,7 +430,7 @@ static void *run(void *arg)
         return NULL;
 }
 
-/* ---- from outside ---- */
+/* ---- called by the server ---- */
 
 void otel_began(struct otel *x, const char *project, const char *run_id)
 {

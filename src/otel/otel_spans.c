@@ -1,8 +1,8 @@
 /*
- * otel_spans.c - the journal of a run as spans (otel.h).
+ * otel_spans.c - converts the journal of a run to spans (otel.h).
  *
- * Ids follow from the run's, so a run that is sent twice is the same trace. 64-bit numbers are
- * strings and enums are numbers, as the JSON of OTLP wants them.
+ * All ids are derived from the run's id, so a run that is sent twice is the same trace. OTLP's JSON
+ * requires 64-bit numbers as strings and enums as numbers.
  */
 #include "otel/otel.h"
 
@@ -24,13 +24,13 @@
 /* A request to the model. */
 struct asked {
         char *message;
-        uint64_t after; /* the log's last seq when it was asked */
+        uint64_t after; /* the log's last seq when the request was made */
         int64_t start, end;
         struct buf text;
         struct buf thinking;
         uint64_t input, output, cache_read, cache_creation;
         bool counted;
-        char *error; /* its code, or NULL */
+        char *error; /* its error code, or NULL */
         size_t calls;
 };
 
@@ -39,8 +39,8 @@ struct called {
         char *id;
         char *name;
         char *arguments;
-        char *content; /* JSON */
-        size_t asked;  /* which request made it */
+        char *content; /* the output, JSON */
+        size_t asked;  /* index of the request that made the call */
         int64_t start, end;
         bool failed;
 };
@@ -139,8 +139,8 @@ static void take_request(struct trace *t, const struct json *j, int64_t at)
         a->start = at;
 }
 
-/* Providers have two spellings. OpenAI's input counts cached tokens in, Anthropic's does not, and
- * the convention does. */
+/* Usage has two notations. OpenAI's input tokens include cached tokens, Anthropic's do not. The
+ * convention includes them. */
 static void take_usage(struct trace *t, const struct json *j)
 {
         struct asked *a = newest(t);
@@ -184,7 +184,7 @@ static void take_call(struct trace *t, const struct json *j, int64_t at)
 static void take_result(struct trace *t, const struct json *j, int64_t at, bool failed)
 {
         json_ref content = json_get(j, 0, "content");
-        for (size_t i = t->call_count; i-- > 0;) { /* ids come back: the newest is meant */
+        for (size_t i = t->call_count; i-- > 0;) { /* ids are reused: take the newest */
                 struct called *c = &t->calls[i];
                 if (c->end || !c->id || !json_is(j, json_get(j, 0, "toolCallId"), c->id))
                         continue;
@@ -204,7 +204,7 @@ static void take_error(struct trace *t, const struct json *j, int64_t at)
         free(t->words);
         t->error = code;
         t->words = json_dup_string(j, json_get(j, 0, "message"));
-        /* An error while the model was asked is the request's as well. */
+        /* An error during a request to the model also belongs to the request. */
         if (a && !a->end && code)
                 a->error = strdup(code);
         end_asked(t, at);
@@ -307,7 +307,7 @@ static void put_number(struct jsonw *w, const char *key, uint64_t value)
         put_key_end(w);
 }
 
-/* A list with one text. */
+/* Writes a list with one string. */
 static void put_list(struct jsonw *w, const char *key, const char *value)
 {
         put_key(w, key);
@@ -336,7 +336,7 @@ static void put_usage(
 
 /* ---- content ---- */
 
-/* A value that may be JSON in a string: its value where it is, else the text. */
+/* Writes a value that may be JSON in a string: the parsed value if it is JSON, else the text. */
 static void put_loose(struct jsonw *w, const char *key, const char *text)
 {
         if (text && json_valid(text, strlen(text), NULL))
@@ -413,12 +413,12 @@ static void put_content(struct jsonw *w, const struct json *j, json_ref content)
                 if (json_string(j, json_get(j, p, "text"), &text, NULL))
                         put_part(w, "text", buf_str(&text));
                 else
-                        jsonw_raw(w, json_raw(j, p)); /* a part of another type, as it is */
+                        jsonw_raw(w, json_raw(j, p)); /* a part of another type, unchanged */
         }
         buf_release(&text);
 }
 
-/* A message of the format openai as a message with parts. */
+/* Writes a message of the format openai as a message with parts. */
 static void put_message(struct jsonw *w, const struct json *j, json_ref m)
 {
         json_ref calls = json_get(j, m, "tool_calls"), content = json_get(j, m, "content");
@@ -457,7 +457,7 @@ static int to_buf(void *ctx, const void *p, size_t n)
         return b->failed;
 }
 
-/* What the model was asked with: the history up to the request. */
+/* Writes the input of a request to the model: the history up to the request. */
 static void put_input(struct buf *out, struct steno_conv *conv, uint64_t after)
 {
         struct steno_view_options opt = {
@@ -493,7 +493,7 @@ static void put_messages(struct jsonw *w, struct steno_conv *conv, const struct 
 
 /* ---- spans ---- */
 
-/* Hexadecimal digits that follow from the run and a place in it. */
+/* Writes hexadecimal digits that are derived from the run and from `what` and `i`. */
 static void make_id(const struct trace *t, const char *what, size_t i, int digits, char out[33])
 {
         char hex[SHA256_HEX];
