@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "output/cut.h"
 
-/* What a terminal would leave visible: the text behind the last CR that has any. */
+/* Returns what a terminal would still show: the text behind the last CR that has text behind it. */
 static struct str last_state(struct str line)
 {
         while (line.n && line.p[line.n - 1] == '\r')

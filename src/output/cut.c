@@ -5,14 +5,14 @@
 
 #include "base/text.h"
 
-#define CHAIN_MAX 256 /* bytes that one grapheme may span before it is cut after all */
+#define CHAIN_MAX 256 /* a longer grapheme is cut inside */
 
 struct range {
         uint32_t first;
         uint32_t last;
 };
 
-/* Combining marks of the scripts in use, joiners, variation selectors, skin tones, tags. */
+/* The combining marks of common scripts, joiners, variation selectors, skin tones and tags. */
 static const struct range extenders[] = {{0x0300, 0x036F}, {0x0483, 0x0489}, {0x0591, 0x05BD},
     {0x05BF, 0x05BF}, {0x05C1, 0x05C2}, {0x05C4, 0x05C5}, {0x05C7, 0x05C7}, {0x0610, 0x061A},
     {0x064B, 0x065F}, {0x0670, 0x0670}, {0x06D6, 0x06DC}, {0x06DF, 0x06E4}, {0x06E7, 0x06E8},
@@ -57,7 +57,7 @@ static bool is_flag_letter(uint32_t cp)
         return cp >= 0x1F1E6 && cp <= 0x1F1FF;
 }
 
-/* The code point that ends at `at`; *start is where it begins. */
+/* Returns the code point that ends at `at`; *start is where it begins. */
 static uint32_t code_before(const char *p, size_t at, size_t *start)
 {
         uint32_t cp = 0;
@@ -67,7 +67,7 @@ static uint32_t code_before(const char *p, size_t at, size_t *start)
         return cp;
 }
 
-/* Flags are pairs of letters: a cut is inside one when an odd number of letters precedes it. */
+/* Flags are pairs of letters: a cut is inside a flag if an odd number of letters is before it. */
 static bool splits_flag(const char *p, size_t at)
 {
         size_t letters = 0;
@@ -102,7 +102,7 @@ static bool is_hex(char c)
         return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
-/* Length of the escape whose backslash stands at p[i]. */
+/* Returns the length of the escape whose backslash is at p[i]. */
 static size_t escape_length(const char *p, size_t n, size_t i)
 {
         size_t digits = 0;
@@ -124,7 +124,7 @@ static bool is_escaped_surrogate(const char *p, size_t n, size_t i, const char *
                p[i + 3] != 0 && strchr(letters, p[i + 3]) != NULL;
 }
 
-/* Is the backslash at p[i] itself escaped by one before it? */
+/* Is the backslash at p[i] escaped by a backslash before it? */
 static bool is_escaped(const char *p, size_t i)
 {
         size_t run = 0;
@@ -147,7 +147,8 @@ static bool splits_escape(const char *p, size_t n, size_t at)
         return false;
 }
 
-/* The end of the terminal sequence whose ESC stands at p[i]; n when it is not ended. */
+/* Returns the end of the terminal sequence whose ESC is at p[i], or n if the sequence does not
+ * end. */
 static size_t sequence_end(const char *p, size_t n, size_t i)
 {
         if (i + 1 >= n)

@@ -5,7 +5,7 @@
 
 #include "output/finder.h"
 
-/* ---- small questions about a line ---- */
+/* ---- checks of a line ---- */
 
 static bool is_word(char c)
 {
@@ -51,7 +51,7 @@ static bool starts_fold(struct str s, const char *z)
         return s.n >= n && strncasecmp(s.p, z, n) == 0;
 }
 
-/* The next place of a word in any case, at or behind `from`; s.n when there is none. */
+/* Returns the next place of a word in either case, at or behind `from`; s.n if there is none. */
 static size_t find_fold(struct str s, const char *z, size_t from)
 {
         size_t n = strlen(z);
@@ -170,9 +170,9 @@ static const struct form anywhere[] = {
     {NULL, 0},
 };
 
-/* ---- forms that need a look ---- */
+/* ---- forms without a fixed text ---- */
 
-/* path:line[:column]: with a source file's ending, as Go and many linters report. */
+/* Is it path:line[:column]: with the extension of a source file? Go and many linters report so. */
 static bool is_located(struct str s)
 {
         static const char *const endings[] = {".go:", ".rs:", ".py:", ".cc:", ".cpp:", ".java:",
@@ -192,8 +192,8 @@ static bool is_located(struct str s)
         return false;
 }
 
-/* "ValueError: ...", "java.io.IOException: ...": a dotted name that ends so, then a colon or the
- * end. */
+/* Is it like "ValueError: ..." or "java.io.IOException: ..."? That is a dotted name with such an
+ * ending, then a colon or the end of the line. */
 static bool is_exception(struct str s)
 {
         size_t i = 0;
@@ -213,8 +213,8 @@ static bool is_exception(struct str s)
                (i < s.n || i > 9);
 }
 
-/* A number that stands directly before the word at `at`, or behind it and a colon or equals sign:
- * "3 failed", "3 tests failed", "failures: 0". -1 when there is none. */
+/* Returns the number directly before the word at `at`, or behind it and a colon or equals sign: "3
+ * failed", "3 tests failed", "failures: 0". -1 if there is none. */
 static long count_beside(struct str s, size_t at, size_t word)
 {
         size_t i = at;
@@ -246,7 +246,7 @@ static long count_beside(struct str s, size_t at, size_t word)
         return v;
 }
 
-/* Lines that report success whatever words they contain. */
+/* Does the line report success? Then its other words do not matter. */
 static bool is_success(struct str s)
 {
         static const char *const starts[] = {"ok ", "PASS", "[       OK ]", "[ RUN      ]",
@@ -280,7 +280,7 @@ static bool is_negated(struct str s, size_t at)
         return false;
 }
 
-/* A word that is part of a name: a path, an identifier, a file. */
+/* Is the word part of a name: a path, an identifier, a file? */
 static bool is_name_part(struct str s, size_t at, size_t n)
 {
         char before = at > 0 ? s.p[at - 1] : ' ';
@@ -298,7 +298,7 @@ static bool is_name_part(struct str s, size_t at, size_t n)
         return is_word(before) && !(is_upper(s.p[at]) && !is_upper(before));
 }
 
-/* The words in no known form: a number of failures, "error:", or a mention. */
+/* Scores a line in no known form by its words: a number of failures, "error:", or a mention. */
 static int score_words(struct str s)
 {
         int best = 0;
@@ -322,20 +322,20 @@ static int score_words(struct str s)
         return best;
 }
 
-/* "make: *** [Makefile:3: all] Error 1", "make[2]: *** ..." */
+/* Is it like "make: *** [Makefile:3: all] Error 1" or "make[2]: *** ..."? */
 static bool is_make(struct str s)
 {
         return (str_starts(s, "make") || str_starts(s, "gmake")) && has(s, ": *** ");
 }
 
-/* pytest quotes what failed behind an E in the first column. */
+/* pytest marks failed lines with an E in the first column. */
 static bool is_pytest(struct str s)
 {
         return str_starts(s, "E   ") &&
                (has_fold(s, "assert") || has_fold(s, "error") || has_fold(s, "exception"));
 }
 
-/* Every form and word above contains one of these, in some case. */
+/* Every form and word above contains one of these, in upper or lower case. */
 static const struct str needles[] = {{"error", 5}, {"exception", 9}, {"traceback", 9}, {"panic", 5},
     {"fatal", 5}, {"fail", 4}, {"abort", 5}, {"err!", 4}, {"uncaught", 8}, {"unhandled", 9},
     {"caused by", 9}, {"segmentation", 12}, {"killed", 6}, {"assert", 6}, {"summary:", 8},
@@ -365,7 +365,7 @@ int errors_score(struct str raw)
         if (score == ERRORS_NONE && (is_exception(s) || is_pytest(s)))
                 score = ERRORS_CAUSE;
         int counted = score_words(s);
-        /* "ERROR: 0 errors": a form that its own count denies is not a failure. */
+        /* In "ERROR: 0 errors" the count contradicts the form, so this is not a failure. */
         if (score > ERRORS_NONE && score < ERRORS_CAUSE && counted == 0 &&
             (has_fold(s, " 0 error") || has_fold(s, " 0 fail")))
                 return ERRORS_NONE;
@@ -390,6 +390,6 @@ bool errors_continues(struct str raw)
                 if (starts_fold(s, *z))
                         return true;
         }
-        /* gcc's quoted source ("   12 |   x"), Rust's, and anything that is indented. */
+        /* A line of source quoted by gcc (" 12 | x") or Rust, or any indented line. */
         return raw.p[0] == '\t' || (raw.n > 2 && raw.p[0] == ' ' && raw.p[1] == ' ');
 }

@@ -1,8 +1,8 @@
 /*
- * excerpt.c - see excerpt.h. This file collects; excerpt_snippet.c shows what was collected.
+ * excerpt.c - see excerpt.h. This file collects; excerpt_snippet.c writes the snippets.
  *
- * Bytes are gathered into blocks of fixed size before anything looks at them, so what is found
- * depends on offsets in the output and never on how it was cut into pieces.
+ * Bytes are collected into blocks of fixed size before they are searched. So the result depends on
+ * offsets in the output and never on how it was cut into pieces.
  */
 #include "output/excerpt.h"
 
@@ -16,10 +16,10 @@
 #include "output/excerpt_state.h"
 #include "output/lines.h"
 
-#define LONG_LINE ((size_t)8 * 1024) /* error lines beyond this are seen through a window */
-#define WINDOW 160                   /* bytes on both sides of the word in such a line */
-#define SATURATED 4096               /* telling lines after which only a block's end is read */
-#define FOLLOWING 7                  /* lines behind a telling one */
+#define LONG_LINE ((size_t)8 * 1024) /* of a longer error line, only a window is read */
+#define WINDOW 160                   /* bytes on each side of the word in such a line */
+#define SATURATED 4096               /* after as many error words, only block ends are read */
+#define FOLLOWING 7                  /* lines behind an error line */
 #define REPORT_LINE 260              /* bytes of a line in a report */
 
 static size_t pick(size_t given, size_t fallback, size_t max)
@@ -35,7 +35,8 @@ struct excerpt *excerpt_new(const struct excerpt_options *opt)
                 return NULL;
         e->max_lines = pick(opt ? opt->lines : 0, EXCERPT_LINES, EXCERPT_LINES_MAX);
         e->max_bytes = pick(opt ? opt->bytes : 0, EXCERPT_BYTES, EXCERPT_BYTES_MAX);
-        /* Escape sequences and overwritten progress can make much text out of little. */
+        /* Escape sequences and overwritten progress lines may take many bytes but show little
+         * text. */
         e->raw_max = e->max_bytes * 4 > 8192 ? e->max_bytes * 4 : 8192;
         e->block = malloc(EXCERPT_BLOCK);
         e->head = malloc(e->raw_max);
@@ -186,7 +187,8 @@ static struct span line_around(const char *p, size_t n, size_t at)
             before ? (size_t)(before - p) + 1 : 0, after ? (size_t)(after - p) : n};
 }
 
-/* The part of a line that is read: all of it, or a window around what was found. */
+/* Returns the part of a line that is scored: the whole line, or a window around the word that was
+ * found. */
 static struct str readable(const char *p, struct span line, size_t at)
 {
         struct str s = {p + line.from, line.to - line.from};
@@ -219,7 +221,7 @@ static bool add_line(
         return true;
 }
 
-/* Fills a report about the line at `own`; returns the end of the last line that went into it. */
+/* Fills a report about the line at `own`; returns the end of the last line in the report. */
 static size_t make_report(struct excerpt *e, struct report *r, struct buf *scratch,
     struct str block, struct span own, struct str text, uint64_t number)
 {
@@ -254,7 +256,8 @@ static size_t make_report(struct excerpt *e, struct report *r, struct buf *scrat
         return end;
 }
 
-/* Looks for failures in whole lines (or a piece of a long one) that begin with line `number`. */
+/* Searches for failures in whole lines (or a piece of a long one). `number` is the number of the
+ * first line. */
 static void find_errors(struct excerpt *e, const char *p, size_t n, uint64_t number)
 {
         struct report r;
@@ -272,7 +275,7 @@ static void find_errors(struct excerpt *e, const char *p, size_t n, uint64_t num
                 r.score = score_of(e, &scratch, text);
                 e->hits++;
                 if (r.score == ERRORS_NONE) {
-                        /* In a long line another window may tell more. */
+                        /* In a long line, another window may have an error. */
                         at = own.to - own.from > LONG_LINE ? at + WINDOW : own.to;
                         continue;
                 }
@@ -319,7 +322,7 @@ void excerpt_feed(struct excerpt *e, const void *bytes, size_t n)
                 if (e->have < EXCERPT_BLOCK)
                         return;
                 const char *nl = memrchr(e->block, '\n', e->have);
-                /* Whole lines, unless one fills the block. */
+                /* Takes whole lines, unless a single line fills the block. */
                 take(e, nl ? (size_t)(nl + 1 - e->block) : e->have);
         }
 }

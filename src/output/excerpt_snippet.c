@@ -1,5 +1,6 @@
 /*
- * excerpt_snippet.c - shows what an excerpt has collected. See excerpt.h and excerpt_state.h.
+ * excerpt_snippet.c - writes snippets of what an excerpt has collected. See excerpt.h and
+ * excerpt_state.h.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +10,8 @@
 #include "output/cut.h"
 #include "output/excerpt_state.h"
 
-#define MARKER_ROOM 64 /* the marker of a clamped line with its figures, and a guard */
-#define LINE_SHARE 5   /* a line may fill a fifth of a snippet before it is clamped */
+#define MARKER_ROOM 64 /* for the marker of a clamped line with its figures, and a guard */
+#define LINE_SHARE 5   /* a line may fill a fifth of a snippet; a longer one is clamped */
 
 /* ---- one line ---- */
 
@@ -21,7 +22,8 @@ static void put_marker(struct buf *out, uint64_t whole, bool from_end)
         buf_puts(out, from_end ? " bytes] " : " bytes]");
 }
 
-/* Cleans the largest part of `raw` whose cleaned form has at most `max` bytes; its raw size. */
+/* Cleans the largest part of `raw` whose cleaned form has at most `max` bytes. Returns the raw size
+ * of this part. */
 static size_t clean_part(struct buf *out, struct str raw, size_t max, bool from_end)
 {
         size_t take = raw.n < max ? raw.n : max;
@@ -91,7 +93,7 @@ static void snippet_clear(struct snippet *s)
         s->first_line = s->last_line = s->raw_end = 0;
 }
 
-/* How long one line may be: few lines may be longer. */
+/* Returns the maximum length of one line; few lines are longer. */
 static size_t line_room(const struct excerpt *e, size_t max_bytes)
 {
         uint64_t share = e->lines < LINE_SHARE ? (e->lines ? e->lines : 1) : LINE_SHARE;
@@ -110,7 +112,7 @@ void excerpt_head(const struct excerpt *e, size_t max_bytes, struct snippet *s)
         size_t room = line_room(e, limit);
         snippet_clear(s);
         for (size_t i = 0; i < e->max_lines && start < e->head_n; i++) {
-                /* A line without a known end goes on to the end of the output. */
+                /* A line whose end is not known continues to the end of the output. */
                 uint64_t end = i < e->head_end_count ? e->head_ends[i] : e->done;
                 size_t have = end < e->head_n ? (size_t)end : e->head_n;
                 struct str raw = {e->head + start, have - (size_t)start};
@@ -124,8 +126,8 @@ void excerpt_head(const struct excerpt *e, size_t max_bytes, struct snippet *s)
                         &s->text, raw, end - start, share ? left : room, false, &used))
                         break;
                 if (share && used < end - start && before > 0) {
-                        /* A line that would be clamped only because the snippet ends is left out.
-                         */
+                        /* A line is left out if it would be clamped only because the snippet
+                         * ends. */
                         s->text.n = before;
                         break;
                 }
@@ -138,7 +140,7 @@ void excerpt_head(const struct excerpt *e, size_t max_bytes, struct snippet *s)
 
 /* ---- tail ---- */
 
-/* The raw bytes of one of the last lines that are still there, from `floor` on. */
+/* Returns the raw bytes of one of the last lines that are still kept, from `floor` on. */
 static struct str last_bytes(const struct excerpt *e, uint64_t start, uint64_t end, uint64_t floor)
 {
         uint64_t base = e->done - e->last_n;
@@ -186,7 +188,7 @@ void excerpt_tail(
                         break;
                 if (share && used < end - start && s->text.n > 0)
                         break;
-                /* Lines come last first: each goes before what is there. */
+                /* Lines come in reverse order: each is put before the lines so far. */
                 buf_clear(&all);
                 buf_put_str(&all, buf_str(&line));
                 buf_put_str(&all, buf_str(&s->text));
@@ -222,7 +224,7 @@ struct choice {
         const struct report *report;
         int weight;
         bool taken;
-        bool brief; /* only the telling line has room */
+        bool brief; /* there is room only for the error line itself */
 };
 
 #define CHOICES (EXCERPT_FIRST + EXCERPT_LAST + EXCERPT_BEST)
@@ -270,7 +272,7 @@ static void take_choices(struct choice *list, size_t n, size_t max_bytes)
         size_t taken = 0;
         for (size_t i = 0; i < n && taken < EXCERPT_ERROR_LINES; i++) {
                 const struct report *r = list[i].report;
-                /* Where a line names the cause, lines that only mention an error are left out. */
+                /* If a line names the cause, lines that only mention an error are left out. */
                 if (r->score < ERRORS_LIKELY && best > ERRORS_LIKELY)
                         continue;
                 list[i].brief = used + r->size + gap > max_bytes;

@@ -16,21 +16,21 @@
 #include "output/errors.h"
 #include "output/excerpt.h"
 
-#define EXCERPT_BLOCK ((size_t)64 * 1024) /* bytes that are looked at in one go */
-#define EXCERPT_REPORT 704                /* bytes of one failure with what surrounds it */
+#define EXCERPT_BLOCK ((size_t)64 * 1024) /* bytes that are processed at once */
+#define EXCERPT_REPORT 704                /* bytes of one failure with the lines around it */
 #define EXCERPT_FIRST 3
 #define EXCERPT_LAST 3
 #define EXCERPT_BEST 8
 
-/* A telling line and the lines around it, cleaned. */
+/* An error line and the lines around it, cleaned. */
 struct report {
-        uint64_t line; /* of the telling line; 0: an empty slot */
+        uint64_t line; /* number of the error line; 0: an empty slot */
         uint64_t first_line;
         uint64_t last_line;
-        uint64_t hash; /* of the telling line without its digits */
+        uint64_t hash; /* of the error line without its digits */
         int score;
         uint16_t size;
-        uint16_t own_at; /* the telling line within text */
+        uint16_t own_at; /* where the error line is in `text` */
         uint16_t own_size;
         char text[EXCERPT_REPORT];
 };
@@ -38,11 +38,11 @@ struct report {
 struct excerpt {
         size_t max_lines;
         size_t max_bytes;
-        uint64_t chars; /* while it is UTF-8 */
+        uint64_t chars; /* counted as long as it is UTF-8 */
         struct text_utf8 utf8;
         bool nul;
-        bool failed;    /* memory was out while an error was looked at */
-        uint64_t lines; /* while feeding: line feeds */
+        bool failed;    /* memory was out while an error was read */
+        uint64_t lines; /* while feeding: number of line feeds */
 
         char *block;
         size_t have;
@@ -50,7 +50,7 @@ struct excerpt {
 
         char *head;
         size_t head_n;
-        size_t raw_max; /* room of head and of last */
+        size_t raw_max; /* capacity of head and of last */
         uint64_t *head_ends;
         size_t head_end_count;
 
@@ -66,10 +66,11 @@ struct excerpt {
         struct report recent[EXCERPT_LAST]; /* oldest first */
 };
 
-/* Appends a line, cleaned, guarded and clamped to `max` bytes (marker and LF included), LF at its
- * end. `whole` is the full length of the line that `raw` is a part of; `from_end` keeps the end
- * of a line that is too long, else its beginning is kept. *used (may be NULL) is how many raw
- * bytes are shown. False, with nothing appended, when not even a clamped form fits. */
+/* Appends a line, cleaned, guarded and clamped to `max` bytes, including the marker and an LF at
+ * its end. `raw` is a part of a line, and `whole` is the full length of this line. If the line is
+ * too long, its beginning is kept, or its end if `from_end`. *used (may be NULL) becomes the number
+ * of raw bytes that are shown. Returns false and appends nothing if not even a clamped form
+ * fits. */
 bool excerpt_snippet_put_line(
     struct buf *out, struct str raw, uint64_t whole, size_t max, bool from_end, size_t *used);
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* How common bytes are in logs and source text, most common first; what is not listed is rare. */
+/* The bytes that are common in logs and source text, most common first. Other bytes are rare. */
 static const char common[] = " e0taoin1srldc2u3ph4m.5f6g7-98/b:_ywv\tk,\"=()T[]ESAICxRND;'LPFO"
                              "MB{}j<>U\nHq+WzVGK*$#@";
 
@@ -76,7 +76,7 @@ static void fill_head(struct finder *f)
         memcpy(&f->head_mask, head[2], 8);
 }
 
-#define SAMPLES 64 /* of 64 places each */
+#define SAMPLES 64 /* each of 64 places */
 
 void finder_learn(struct finder *f, const char *p, size_t n)
 {
@@ -93,7 +93,8 @@ void finder_learn(struct finder *f, const char *p, size_t n)
                         uint64_t cost = 0;
                         for (size_t k = 0; k < SAMPLES; k++)
                                 cost += (uint64_t)__builtin_popcountll(places[k][a] & places[k][b]);
-                        /* Among those that are equal there, bytes that are rare elsewhere. */
+                        /* If several pairs are equally rare in the text, take bytes that are rare
+                         * in general. */
                         cost = cost << 16 | (rank_folded(f->text[0][a], f->fold) +
                                                 rank_folded(f->text[0][b], f->fold));
                         if (cost < least) {
@@ -124,7 +125,8 @@ static void fill_tables(struct finder *f)
 {
         f->depth = f->shortest < 3 ? (unsigned)f->shortest : 3;
         for (size_t i = 0; i < f->count; i++) {
-                /* Literals that begin alike share a bucket, which keeps the tables sparse. */
+                /* Literals with the same beginning share a bucket, which keeps the tables
+                 * sparse. */
                 unsigned b = f->count <= 8 ? (unsigned)i : (f->text[i][0] ^ f->text[i][1]) & 7;
                 f->bucket[b] |= (uint64_t)1 << i;
                 add_to_tables(f, f->text[i], (unsigned char)(1u << b));
@@ -186,7 +188,7 @@ int finder_verify(const struct finder *f, const char *p, size_t n, uint64_t lite
         return -1;
 }
 
-/* Does the one literal stand at p? Most places differ in its first bytes. */
+/* Is the only literal at p? Most places differ from it in the first bytes. */
 static inline bool stands(const struct finder *f, const char *p, size_t n)
 {
         uint64_t x;

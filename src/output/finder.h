@@ -1,9 +1,10 @@
 /*
- * finder.h - finding one of a few literals in bytes, as fast as memory delivers them.
+ * finder.h - finds one of a few literals in bytes, at the speed of memory.
  *
- * One literal is found by its two rarest bytes, several by a table of nibbles over their first
- * bytes (the scheme known as Teddy); both have AVX-512, AVX2 and portable forms, chosen at run
- * time. With `fold` ASCII letters match in either case. Knows nothing of lines or patterns.
+ * A single literal is found by its two rarest bytes. Several literals are found by a table of
+ * nibbles over their first bytes (this method is known as Teddy). Both have AVX-512, AVX2 and
+ * portable forms, chosen at run time. With `fold`, ASCII letters match in either case. This file
+ * knows nothing of lines or patterns.
  */
 #ifndef OUTPUT_FINDER_H
 #define OUTPUT_FINDER_H
@@ -15,7 +16,7 @@
 #include "base/str.h"
 
 #define FINDER_LITERALS 64
-#define FINDER_LITERAL_MAX 48 /* bytes that are compared; a longer literal is cut to its first */
+#define FINDER_LITERAL_MAX 48 /* only these first bytes of a literal are compared */
 
 struct finder {
         size_t count;
@@ -23,51 +24,54 @@ struct finder {
         bool fold;
         unsigned char text[FINDER_LITERALS][FINDER_LITERAL_MAX]; /* lower case when folding */
         unsigned char size[FINDER_LITERALS];
-        /* one literal: places and values of the two bytes that are looked for first */
+        /* for one literal: places and values of the two bytes that are searched first */
         unsigned char at[2];
         unsigned char byte[2];
-        unsigned char bits[2]; /* 0x20 where the byte is a letter and case is folded */
-        /* and its first 8 bytes as a number, with the bits of letters and of bytes that count */
+        unsigned char bits[2]; /* 0x20 if the byte is a letter and case is folded */
+        /* its first 8 bytes as a number, a mask of letters' case bits, and a mask of bytes that
+         * count */
         uint64_t head;
         uint64_t head_bits;
         uint64_t head_mask;
-        /* several: for each of the first `depth` bytes, which buckets a nibble may belong to */
+        /* for several literals: for each of the first `depth` bytes, the buckets that a nibble may
+         * belong to */
         unsigned depth;
         unsigned char low[3][16];
         unsigned char high[3][16];
-        uint64_t bucket[8]; /* literals of each bucket */
+        uint64_t bucket[8]; /* the literals in each bucket */
         unsigned char first[256];
         unsigned char whole[3][128]; /* the same for a byte without its highest bit */
         bool wide;                   /* this machine has AVX2 */
-        bool wider;                  /* and AVX-512 with its tables of bytes */
+        bool wider;                  /* and it has AVX-512 with look-ups in tables of bytes */
 };
 
-/* False when there is nothing to look for: no literal, an empty one, or too many. */
+/* Returns false if it cannot search: there is no literal, too many, or one that is empty. */
 bool finder_init(struct finder *f, const struct str *literals, size_t count, bool fold);
 
-/* Looks at some of the text that will be searched, and chooses the two bytes of a literal that
- * stand there together least often: in a log every line begins alike. Changes no answer. */
+/* Reads some of the text that will be searched, and chooses the two bytes of a literal that occur
+ * together least often: in a log, every line has the same beginning. This changes no result. */
 void finder_learn(struct finder *f, const char *p, size_t n);
 
-/* The first place >= from where a literal stands in p[0, n), or n. *which (may be NULL) is its
- * index; where several begin at one place, any of them. */
+/* Returns the first place >= from of a literal in p[0, n), or n. *which (may be NULL) is the
+ * literal's index; if several begin at this place, it is any of them. */
 size_t finder_next(const struct finder *f, const char *p, size_t n, size_t from, size_t *which);
-/* The same among the places before `stop`, or n. It is faster if there is text behind them. */
+/* The same for places before `stop`; returns n if there is none. It is faster if there is text
+ * behind `stop`. */
 size_t finder_next_before(
     const struct finder *f, const char *p, size_t n, size_t from, size_t stop, size_t *which);
 
-/* Rough cost of looking for this literal: how common its rarest bytes are in tool outputs and
- * logs. Smaller is better. */
+/* Estimates the cost of searching this literal, from how common its rarest bytes are in tool
+ * outputs and logs. Smaller is better. */
 unsigned finder_cost(struct str literal, bool fold);
 
 /* ---- between the two halves of the implementation ---- */
 
-/* 0x20 for a letter where case is folded. */
+/* Returns 0x20 for a letter if case is folded. */
 unsigned char finder_fold_bit(const struct finder *f, unsigned char c);
-/* Does a literal stand at p? Its index or -1. */
+/* Is a literal at p? Returns its index or -1. */
 int finder_verify(const struct finder *f, const char *p, size_t n, uint64_t literals);
-/* AVX2 loops over p[*from, n): they end at a hit, at or a little behind `stop`, or where fewer than
- * a vector is left; *from is where. */
+/* The loops with AVX2 over p[*from, n). They end at a hit, at `stop` or a little behind it, or when
+ * less than a vector is left. *from becomes the place where they end. */
 bool finder_pair_avx2(const struct finder *f, const char *p, size_t n, size_t stop, size_t *from);
 bool finder_many_avx2(
     const struct finder *f, const char *p, size_t n, size_t stop, size_t *from, size_t *which);
@@ -77,14 +81,14 @@ bool finder_has_avx512(void);
 bool finder_pair_avx512(const struct finder *f, const char *p, size_t n, size_t stop, size_t *from);
 bool finder_many_avx512(
     const struct finder *f, const char *p, size_t n, size_t stop, size_t *from, size_t *which);
-/* The first of the places p[at + k], k a bit of the mask, where the one literal stands. */
+/* Returns the first place p[at + k] of the only literal. Only bits k of the mask are checked. */
 bool finder_check_pair(
     const struct finder *f, struct str text, size_t at, uint64_t mask, size_t *from);
-/* The same for several literals; buckets[k] says which can stand at a place. */
+/* The same for several literals; buckets[k] says which of them are possible at a place. */
 bool finder_check_many(const struct finder *f, struct str text, size_t at,
     const unsigned char *buckets, uint64_t mask, size_t *from, size_t *which);
-/* For each byte of the literal: a bit for each of the 64 places from p on where it stands as far
- * behind. Reads 64 bytes more than the literal is long. */
+/* For each byte of the literal, writes 64 bits. Bit i says whether the byte at p + i + (its index
+ * in the literal) is equal to it. Reads 64 bytes more than the literal is long. */
 void finder_sample_avx2(const struct finder *f, const char *p, uint64_t *places);
 bool finder_has_avx2(void);
 

@@ -1,5 +1,5 @@
 /*
- * finder_avx2.c - the vector loops of finder.h, and what stands in for them elsewhere.
+ * finder_avx2.c - the vector loops of finder.h, and replacements for other machines.
  */
 #include "output/finder.h"
 
@@ -103,7 +103,7 @@ AVX2 uint64_t finder_count_avx2(const char *p, size_t n, char c)
         uint64_t lanes[4];
         size_t i = 0;
         while (i + 32 <= n) {
-                /* A byte-wide counter holds 255. */
+                /* A counter of one byte can hold 255 at most. */
                 size_t stop = n - i > 255 * 32 ? i + 255 * 32 : n;
                 __m256i sum = zero;
                 for (; i + 32 <= stop; i += 32) {

@@ -1,17 +1,18 @@
 /*
  * grep.c - see grep.h.
  *
- * Four ways to search, from what pattern.h knows. Where there is a sieve, the clock decides which:
- *   literals   every match contains one of a few literals: find those at the speed of memory and
- *              run the engine on their lines only (or not at all, where the literal is the match)
- *   sieve      Hyperscan names the lines that can match (sieve.h): run the engine on those
+ * There are four ways to search. pattern.h says which are possible. If there is a sieve, the
+ * measured time decides:
+ *   literals   every match contains one of a few literals: find these at the speed of memory and
+ *              run the engine on their lines only (or not at all, if the literal is the match)
+ *   sieve      Hyperscan finds the lines that can match (sieve.h): run the engine on these
  *   windows    no match can see a line feed: run the engine over many lines at once
  *   lines      anything else: each line alone (grep_line.c)
- * A text is read in blocks of whole lines (grep_text.c). Where a block is ASCII the engine runs on
- * bytes, which is faster and means the same.
+ * A text is read in blocks of whole lines (grep_text.c). If a block is ASCII, the engine runs on
+ * bytes, which is faster and gives the same result.
  *
- * Time: the engine bounds what a starting point may cost (grep_pcre2.c); a call is given few
- * enough of them to return soon, and the clock is looked at between calls.
+ * Time: the engine limits the cost of a starting point (grep_pcre2.c). A call gets few enough
+ * starting points to return soon, and the clock is checked between calls.
  */
 #include "output/grep.h"
 
@@ -25,13 +26,13 @@
 #include "base/text.h"
 #include "output/grep_search.h"
 
-#define DENSE 200 /* a candidate in so few bytes on average is not a filter */
-/* Loading Hyperscan and compiling take some ms. It is asked for where the rest of the text would
- * take several times that without it. */
+#define DENSE 200 /* with a candidate in so few bytes on average, candidates do not help */
+/* Loading Hyperscan and compiling take some ms. It is used only if the rest of the text would take
+ * several times that without it. */
 #define SIEVE_GAIN_US 16000
 #define LOOK_EVERY_US 1000
-#define PACE_BLOCKS 64  /* that are searched in the fastest way before others are tried again */
-#define PACE_HOPELESS 3 /* times as slow: not tried again */
+#define PACE_BLOCKS 64  /* blocks in the fastest way before others are tried again */
+#define PACE_HOPELESS 3 /* a way that is so many times slower is not tried again */
 
 /* ---- time ---- */
 
@@ -46,8 +47,8 @@ int grep_check_time(struct grep_search *s, uint64_t at, size_t work)
         if (s->unchecked < GREP_WINDOW)
                 return 0;
         s->unchecked = 0;
-        /* Asking for processor time is a call of the kernel, and it cannot have advanced by more
-         * than the time that went by. */
+        /* Getting the processor time is a system call. Processor time cannot advance by more than
+         * the elapsed time, so that is checked first. */
         int64_t now = time_monotonic_us();
         if (now - s->looked < LOOK_EVERY_US)
                 return 0;
@@ -83,7 +84,7 @@ static int grow(struct grep_search *s)
         return 0;
 }
 
-/* What one more match costs in an answer beside its text: numbers and names of members. */
+/* What a match adds to an answer beside its text: numbers and names of members. */
 #define MATCH_FRAME 48
 
 static size_t shown_bytes(const struct grep_line *list, uint32_t n)
@@ -94,7 +95,8 @@ static size_t shown_bytes(const struct grep_line *list, uint32_t n)
         return sum;
 }
 
-/* A match with the lines around it; while it is too large, the farthest lines are dropped. */
+/* Returns the size of a match with the lines around it. While it is too large, the farthest lines
+ * are dropped. */
 static size_t fit_match(struct grep_search *s, struct grep_match *m, struct grep_line *around)
 {
         struct grep_line *after = around + s->context;
@@ -113,26 +115,25 @@ static size_t fit_match(struct grep_search *s, struct grep_match *m, struct grep
         }
 }
 
-/* Goes on from the last line before an offset that the index has. */
+/* Moves the count of lines to the last line before an offset that the index has. */
 static int jump_lines(struct grep_search *s, uint64_t to)
 {
         uint64_t at = 0;
         uint64_t line = 0;
         const char *before = NULL;
-        /* Between two lines are at least as many bytes as line feeds, and the index may be wrong.
-         */
+        /* The index may be wrong: there cannot be more line feeds than bytes between two lines. */
         if (!lines_index_before(s->text.source->index, to, &at, &line) || at <= s->counted ||
             line <= s->line || line - s->line > at - s->counted)
                 return 0;
         int rc = grep_text_span(&s->text, at - 1, at, &before, s->err);
-        if (rc == 0 && *before == '\n') { /* else the index is of another file */
+        if (rc == 0 && *before == '\n') { /* otherwise the index belongs to another file */
                 s->counted = at;
                 s->line = line;
         }
         return rc;
 }
 
-/* Counts the lines before an offset, while anybody wants to know. */
+/* Counts the lines before an offset, as long as line numbers are needed. */
 static int count_lines(struct grep_search *s, uint64_t to)
 {
         int rc = 0;
@@ -165,7 +166,7 @@ static int show(struct grep_search *s, const struct grep_hit *hit, struct grep_m
         return rc;
 }
 
-/* Is it on the wanted side of from_line, and among those that are collected? */
+/* Is the match on the requested side of from_line, and should it be collected? */
 static bool is_wanted(struct grep_search *s)
 {
         const struct grep_options *opt = s->opt;
@@ -177,7 +178,8 @@ static bool is_wanted(struct grep_search *s)
         return s->within++ >= s->skip && !s->only_counts && s->out->count < s->max_results;
 }
 
-/* Where in the whole text matches are, however many. */
+/* Notes in which parts of the text there are matches. This also counts matches that are not
+ * collected. */
 static int spread(struct grep_search *s, uint64_t at)
 {
         struct grep_result *r = s->out;
@@ -220,12 +222,12 @@ int grep_collect(struct grep_search *s, const struct grep_hit *hit)
         }
         s->bytes += m->bytes;
         s->out->count++;
-        /* A search forward need not know where the others are. */
+        /* A search forward does not need the lines of later matches. */
         s->full = !s->opt->backward && s->out->count >= s->max_results;
         return 0;
 }
 
-/* A matching line [from, to) of the block, the match at [start, end). */
+/* Collects a matching line [from, to) of the block. The match is at [start, end). */
 static int collect(struct grep_search *s, size_t from, size_t to, size_t start, size_t end)
 {
         uint64_t at = s->text.at;
@@ -233,8 +235,8 @@ static int collect(struct grep_search *s, size_t from, size_t to, size_t start, 
         return grep_collect(s, &hit);
 }
 
-/* The list of context lines moved while it grew, so matches point into it only when it is complete.
- */
+/* The list of context lines moves while it grows, so pointers into it are set when it is
+ * complete. */
 static void link_context(struct grep_search *s)
 {
         for (size_t i = 0; i < s->out->count && s->context; i++) {
@@ -244,7 +246,7 @@ static void link_context(struct grep_search *s)
         }
 }
 
-/* Backward, the nearest matches stay. */
+/* In a search backward, the nearest matches stay. */
 static void drop_far_ones(struct grep_search *s)
 {
         struct grep_result *r = s->out;
@@ -268,7 +270,7 @@ static void say_what_is_left(struct grep_search *s)
             s->opt->backward ? r->matches[0].line - 1 : r->matches[r->count - 1].line + 1;
 }
 
-/* ---- blocks: [from, to) of the block at hand, whole lines ---- */
+/* ---- blocks: [from, to) of the current block, whole lines ---- */
 
 static size_t line_end(const struct grep_search *s, size_t at)
 {
@@ -296,8 +298,8 @@ static int search_lines(struct grep_search *s, size_t from, size_t to)
         return 0;
 }
 
-/* Is a match searched directly at a literal? Only if it is known how far before the literal a match
- * begins, and if many calls of the engine are affordable. */
+/* Can a match be searched directly at a literal? This needs two things: it is known how far before
+ * the literal a match begins, and many calls of the engine are cheap enough. */
 static bool looks_at_places(struct grep_search *s, struct grep_code **code)
 {
         const struct pattern_info *info = &s->info[s->wide];
@@ -306,7 +308,7 @@ static bool looks_at_places(struct grep_search *s, struct grep_code **code)
                s->engine->points(*code, GREP_WINDOW, GREP_LIGHT) == SIZE_MAX;
 }
 
-/* The line [*from, to) of a place, which is not before *from. */
+/* Finds the line [*from, to) of a place. The place is not before *from. */
 static void line_around(const struct grep_search *s, size_t at, size_t *from, size_t *to)
 {
         const char *nl = at > *from ? memrchr(s->p + *from, '\n', at - *from) : NULL;
@@ -314,9 +316,9 @@ static void line_around(const struct grep_search *s, size_t at, size_t *from, si
         *to = line_end(s, at);
 }
 
-/* Runs the engine at a place. It sees the line, or the whole block if no match can see a line feed,
- * because then the line need not be found. True: a match at [*start, *end) of the block. False also
- * if the whole line must be searched (*again). */
+/* Runs the engine at a place. The engine sees the line, or the whole block if no match can contain
+ * a line feed: then the line need not be found. Returns what the engine returns; the match is
+ * [*start, *end) of the block. */
 static int try_place(struct grep_search *s, struct grep_code *code, struct grep_subject *sub,
     size_t base, size_t *start, size_t *end)
 {
@@ -330,14 +332,14 @@ static int try_place(struct grep_search *s, struct grep_code *code, struct grep_
         return rc;
 }
 
-/* The whole line of a place is searched only if finding a match costs much, or if it ends with a
- * CR, which the engine must not see. */
+/* Searches at the places of literals. The whole line of a place is searched only if finding a match
+ * costs much, or if the line ends with a CR, which the engine must not see. */
 static int search_places(struct grep_search *s, struct grep_code *code)
 {
         const struct finder *f = &s->finder[s->wide];
         struct pattern_span lead = s->info[s->wide].lead;
         bool bound = s->info[s->wide].line_bound;
-        size_t tried = 0; /* no match that was not found begins before it */
+        size_t tried = 0; /* every match that begins before it was found */
         size_t line = 0, to = 0;
         for (size_t at = 0; (at = finder_next(f, s->p, s->n, at, NULL)) < s->n;) {
                 size_t start = 0, end = 0, place = at++;
@@ -433,14 +435,14 @@ struct sieve *grep_sieve(struct grep_search *s)
         return s->sieve[chars];
 }
 
-/* The engine decides about each line that the sieve names: 1, or 0 where the sieve has no answer
- * and the block is to be searched without it. */
+/* Runs the engine on each line that the sieve finds. Returns 1, or 0 if the sieve has no answer, so
+ * that the block must be searched without it. */
 static int search_sieved(struct grep_search *s)
 {
         struct sieve *sieve = grep_sieve(s);
         const uint32_t *at = NULL;
         int count = sieve ? sieve_lines(sieve, s->p, s->n, &at) : -1;
-        size_t next = 0; /* where the line behind the last one begins */
+        size_t next = 0; /* where the next line begins */
         if (count < 0)
                 return 0;
         for (int i = 0; i < count; i++) {
@@ -457,7 +459,8 @@ static int search_sieved(struct grep_search *s)
         return 1;
 }
 
-/* Whole lines of a window at once. STENO_ELIMIT of the engine: the lines one by one. */
+/* Searches whole lines of a window at once. If the engine returns STENO_ELIMIT, searches the lines
+ * one by one. */
 static int search_window(struct grep_search *s, struct grep_code *code, size_t from, size_t to)
 {
         size_t n = to > from && s->p[to - 1] == '\n' ? to - 1 - from : to - from;
@@ -505,15 +508,15 @@ static int search_windows(struct grep_search *s, size_t from, size_t to)
 
 void grep_look(struct grep_search *s, const char *text, size_t n)
 {
-        /* The text is looked at only where its encoding makes a difference. */
+        /* The text is checked only if its encoding makes a difference. */
         bool same = s->has_finder[0] && s->info[0].exact && s->has_finder[1] && s->info[1].exact;
         s->wide = s->opt->utf8 && (same || !scan_ascii(text, n));
 }
 
 static int search_engine(struct grep_search *s)
 {
-        /* A CR before the LF belongs to the line's end. A search over many lines at once would take
-         * it for text. */
+        /* A CR before the LF belongs to the line's end. A search over many lines at once would
+         * treat it as text. */
         if (s->info[s->wide].line_bound && !memchr(s->p, '\r', s->n))
                 return search_windows(s, 0, s->n);
         return search_lines(s, 0, s->n);
@@ -528,7 +531,7 @@ static bool is_open(struct grep_search *s, enum grep_way way)
         return way == GREP_WAY_LINES || grep_sieve(s);
 }
 
-/* The way for the next block: one that was not tried yet, or the fastest. */
+/* Chooses the way for the next block: a way that was not tried yet, or the fastest one. */
 static enum grep_way choose_way(struct grep_search *s)
 {
         struct grep_pace *p = &s->pace[s->wide];
@@ -582,7 +585,8 @@ static int search_block(struct grep_search *s)
         }
         struct grep_pace *p = &s->pace[s->wide];
         enum grep_way way = choose_way(s);
-        /* The first block pays for what is made once, and for the matches that are shown. */
+        /* The time of the first block is not measured: it includes one-time preparations and the
+         * matches that are shown. */
         bool is_timed = p->cost[way] == 0 && s->text.at > 0;
         int64_t began = is_timed ? time_thread_us() : 0;
         int rc = search_in_way(s, way);
@@ -608,7 +612,8 @@ static int search_text(struct grep_search *s)
                 } else if (rc == 0) {
                         rc = search_block(s);
                         at += s->n;
-                        /* While the window holds it; an index tells it later. */
+                        /* Lines are counted while the window has them; with an index they can be
+                         * counted later. */
                         if (rc == 0 && !s->text.source->index)
                                 rc = count_lines(s, at);
                 }
@@ -630,7 +635,8 @@ static int check_pattern(const struct grep_options *opt, struct steno_error *err
         if (opt->pattern.n > GREP_PATTERN_MAX)
                 return error_set(err, STENO_ELIMIT, "pattern too long: %zu bytes, at most %d",
                     opt->pattern.n, GREP_PATTERN_MAX);
-        /* (*CRLF), (*NO_JIT) and the like would change what a line is, or the limits. */
+        /* (*CRLF), (*NO_JIT) and similar items would change the meaning of a line, or the
+         * limits. */
         if (str_starts(opt->pattern, "(*"))
                 return error_set(
                     err, STENO_EPROTO, "bad pattern at byte 0: (*...) is not allowed at the start");
@@ -660,14 +666,14 @@ static void prepare(struct grep_search *s)
 
 static int run(struct grep_search *s, const struct grep_source *source)
 {
-        /* Compiled first, so that a bad pattern is reported for every text. */
+        /* The pattern is compiled first, so that a bad pattern is reported for every text. */
         struct grep_mode mode = {s->opt->utf8, s->opt->case_sensitive};
         int rc = s->engine->compile(s->opt->pattern, &mode, &s->code[mode.utf8], s->err);
         if (rc == 0)
                 rc = grep_text_open(&s->text, source, s->err);
         if (rc == 0)
                 rc = search_text(s);
-        /* The last look is behind the last byte that was read. */
+        /* The last check is at the end of the text. */
         if (rc == 0)
                 rc = grep_text_load(&s->text, source->file.size, 0, s->err);
         if (rc == 0) {
@@ -683,7 +689,8 @@ static int run(struct grep_search *s, const struct grep_source *source)
         return rc;
 }
 
-/* One pass. *within: matches on the wanted side of from_line; in: those to skip. */
+/* Runs one pass. *within is the number of matches on the requested side of from_line; on entry, the
+ * number to skip. */
 static int pass(const struct grep_source *source, const struct grep_options *opt, bool only_counts,
     uint64_t *within, struct grep_result *out, struct steno_error *err)
 {

@@ -1,9 +1,9 @@
 /*
- * grep_line.c - is there a match in this line, however long it is?
+ * grep_line.c - decides whether a line has a match, whatever its length.
  *
- * The engine is given a whole line where that is short. A longer one is searched in slices: a
- * slice is a few starting points, and the engine sees GREP_LONG_SUBJECT bytes behind them. A line
- * that is longer than the window is searched in windows that overlap by as much.
+ * The engine gets a short line as a whole. A longer line is searched in slices: a slice has a few
+ * starting points, and the engine sees GREP_LONG_SUBJECT bytes behind them. A line that is longer
+ * than the window is searched in windows that overlap by the same number of bytes.
  */
 #include "output/grep_search.h"
 
@@ -12,18 +12,18 @@
 #include "base/error.h"
 
 #define SLICE ((size_t)1024) /* starting points of a light call in a long line */
-#define HARD_SLICE 8         /* the same where each may cost much */
+#define HARD_SLICE 8         /* the same if each may cost much */
 #define LOOKBEHIND 256       /* bytes before a slice that assertions can see */
 
-/* A line, or the part of one that the window holds. */
+/* A line, or the part of a line that the window has. */
 struct piece {
         const char *p;
         size_t n;
-        uint64_t offset; /* of p in the text */
+        uint64_t offset; /* the offset of p in the text */
         bool cut_before; /* the line begins before p */
-        bool cut_after;  /* and goes on behind p + n */
+        bool cut_after;  /* the line continues behind p + n */
         size_t next;     /* the next starting point */
-        size_t limit;    /* the last one */
+        size_t limit;    /* the last starting point */
         enum grep_effort effort;
 };
 
@@ -40,7 +40,8 @@ int grep_line_code(struct grep_search *s, struct grep_code **code)
         return 0;
 }
 
-/* Slices begin with whole characters; that they overlap by some bytes does no harm. */
+/* Moves `at` to the beginning of a character. Slices may then overlap by some bytes, which does no
+ * harm. */
 static size_t char_floor(const char *p, size_t n, size_t at)
 {
         for (int i = 0; i < 3 && at > 0 && at < n && ((unsigned char)p[at] & 0xC0) == 0x80; i++)
@@ -48,8 +49,9 @@ static size_t char_floor(const char *p, size_t n, size_t at)
         return at;
 }
 
-/* A match that reaches the end of what a slice sees may be one only because of that end (\z). It is
- * tried once more in sight of the whole piece. If that costs too much, the match is accepted. */
+/* Is it a match in the whole piece too? A match that reaches the end of a slice may exist only
+ * because of that end (\z). It is tried again with the whole piece visible. If that costs too much,
+ * the match is accepted. */
 static bool holds_in_piece(struct grep_search *s, struct grep_code *code, const struct piece *line,
     size_t *start, size_t *end)
 {
@@ -121,7 +123,7 @@ static int match_slices(
         return 0;
 }
 
-/* A match that begins at one of the starting points line->next to line->limit. */
+/* Searches a match that begins at one of the starting points line->next to line->limit. */
 static int match_among(
     struct grep_search *s, struct grep_code *code, struct piece *line, size_t *start, size_t *end)
 {
@@ -139,13 +141,14 @@ static int match_among(
                 line->effort = GREP_HARD;
                 return match_slices(s, code, line, start, end);
         }
-        /* Where a call may cost much, the clock is looked at after each. */
+        /* If a call may cost much, the clock is checked after each. */
         int late = grep_check_time(
             s, line->offset + line->limit, points != SIZE_MAX ? GREP_WINDOW : count + 64);
         return late < 0 ? late : rc;
 }
 
-/* A match can only begin before a literal of `starts`, and not far from it. */
+/* Searches matches near literals: a match can only begin before a literal of `starts`, and not far
+ * from it. */
 static int match_starts(
     struct grep_search *s, struct grep_code *code, struct piece *line, size_t *start, size_t *end)
 {
@@ -191,7 +194,7 @@ int grep_line_match(struct grep_search *s, size_t from, size_t to, size_t *start
 
 /* ---- lines that are longer than the window ---- */
 
-/* Loads the part of the line from `from` on in which starting points from `at` on are tried. */
+/* Loads the part of the line with the starting points from `at` on. The line begins at `from`. */
 static int load_piece(struct grep_search *s, uint64_t from, uint64_t at, struct piece *line)
 {
         struct grep_text *t = &s->text;
@@ -208,7 +211,8 @@ static int load_piece(struct grep_search *s, uint64_t from, uint64_t at, struct 
         line->cut_after = !nl && begin + t->n < t->source->file.size;
         if (!line->cut_after && line->n && t->p[line->n - 1] == '\r')
                 line->n--;
-        /* Starting points near the end are for the next window, where they see more. */
+        /* Starting points near the end are left to the next window, where the engine sees more text
+         * behind them. */
         line->limit = line->cut_after ? line->n - SLICE - GREP_LONG_SUBJECT : line->n;
         return 0;
 }
@@ -248,8 +252,8 @@ int grep_line_giant(struct grep_search *s, uint64_t from, uint64_t *next)
                 int rc = load_piece(s, from, at, &line);
                 if (rc == 0)
                         rc = match_piece(s, &line, &start, &end);
-                /* A match that reaches the end of the window is tried again with a window of its
-                 * own, and accepted if it reaches the end of that as well. */
+                /* If a match reaches the end of the window, it is tried again with a window of its
+                 * own. It is accepted if it reaches the end of that window as well. */
                 if (rc == 1 && line.cut_after && end == line.n && start > LOOKBEHIND) {
                         rc = load_piece(s, from, line.offset + start, &line);
                         if (rc == 0)

@@ -1,9 +1,9 @@
 /*
- * grep_pcre2.c - PCRE2 behind grep_engine.h: compiled to machine code where that is possible, with
- * limits on what one starting point may cost.
+ * grep_pcre2.c - implements grep_engine.h with PCRE2: compiled to machine code if possible, with
+ * limits on the cost of a starting point.
  *
- * Bad UTF-8 in a text matches nothing and is never undefined: patterns are compiled with
- * PCRE2_MATCH_INVALID_UTF.
+ * Invalid UTF-8 in a text matches nothing and is never undefined behaviour: patterns are compiled
+ * with PCRE2_MATCH_INVALID_UTF.
  */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "output/grep_engine.h"
@@ -15,17 +15,17 @@
 #include "base/error.h"
 #include "output/grep.h"
 
-/* PCRE2 counts per starting point. A light call may have 16 Ki of those, a hard one 8: both stay
- * well under a second even when each spends all of it. */
+/* PCRE2 limits the steps of each starting point. A light call may have 16 Ki starting points, a
+ * hard one 8: both take well under a second even if each uses all its steps. */
 #define LIGHT_STEPS 20000
 #define HARD_STEPS 4000000
 /*
- * A back-reference compares up to all of the text in one step, and machine code does not count the
- * steps of simple repeats. So a pattern that has one is interpreted, which counts every step, and
- * gets fewer of them and fewer starting points the longer the text is: work is bounded, in bytes
- * that one call may look at.
+ * A back-reference compares up to the whole text in one step, and machine code does not count the
+ * steps of simple repeats. So a pattern with a back-reference is interpreted, which counts every
+ * step. It gets fewer steps and fewer starting points if the text is longer. This limits the number
+ * of bytes that one call may read.
  */
-#define STEP_COST 64 /* of a step that compares nothing */
+#define STEP_COST 64 /* the cost of a step that compares nothing */
 #define LIGHT_WORK ((size_t)20 * 1000 * 1000)
 #define LIGHT_CALL_WORK ((size_t)100 * 1000 * 1000)
 #define HARD_WORK ((size_t)300 * 1000 * 1000)
@@ -40,8 +40,8 @@ struct grep_code {
         pcre2_match_context *hard;
         pcre2_jit_stack *stack;
         bool refers_back;
-        bool direct;      /* the machine code can be called without the checks of pcre2_match */
-        size_t byte_cost; /* of comparing one byte */
+        bool direct;      /* the machine code can be called without pcre2_match and its checks */
+        size_t byte_cost; /* the cost of comparing one byte */
 };
 
 static void code_free(struct grep_code *c)
@@ -108,7 +108,7 @@ static int code_compile(struct str pattern, const struct grep_mode *mode, struct
         pcre2_pattern_info(c->code, PCRE2_INFO_BACKREFMAX, &references);
         c->refers_back = references > 0;
         c->byte_cost = !mode->case_sensitive && mode->utf8 ? 8 : 1;
-        /* Where this fails the interpreter does the work, within the same limits. */
+        /* If this fails, the interpreter is used, with the same limits. */
         if (!c->refers_back)
                 c->direct = pcre2_jit_compile(c->code, PCRE2_JIT_COMPLETE) == 0 && !mode->utf8;
         c->data = pcre2_match_data_create(1, NULL);
@@ -131,7 +131,7 @@ static size_t step_work(const struct grep_code *c, size_t n)
         return STEP_COST + c->byte_cost * n;
 }
 
-/* How many steps a starting point may take in `n` bytes of text. */
+/* Returns how many steps a starting point may take in `n` bytes of text. */
 static uint32_t steps(const struct grep_code *c, size_t n, enum grep_effort effort)
 {
         bool hard = effort == GREP_HARD;
@@ -164,7 +164,7 @@ static int code_next(struct grep_code *c, const struct grep_subject *s, size_t *
         if (rc >= 0) {
                 PCRE2_SIZE *at = pcre2_get_ovector_pointer(c->data);
                 *start = at[0];
-                /* \K in a lookahead can end a match before it starts. */
+                /* With \K in a lookahead, a match can end before it starts. */
                 *end = at[1] < at[0] ? at[0] : at[1];
                 return 1;
         }

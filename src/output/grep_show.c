@@ -12,7 +12,8 @@ static bool is_inside(const char *p, size_t at, size_t end)
         return at < end && ((unsigned char)p[at] & 0xC0) == 0x80;
 }
 
-/* `chars` characters back from `at`, not before `floor`. *done is the number of characters. */
+/* Goes back `chars` characters from `at`, but not before `floor`. *done is the number of
+ * characters. */
 static size_t step_back(
     const char *p, size_t floor, size_t at, size_t chars, bool utf8, size_t *done)
 {
@@ -45,7 +46,7 @@ static bool is_short(const char *p, size_t n, bool utf8)
         return utf8 && n <= 4 * CONTEXT_LONG_LINE && text_count(p, n) <= CONTEXT_LONG_LINE;
 }
 
-/* Bytes around a match among which all that can be shown of its line is found. */
+/* The number of bytes around a match that contain everything that can be shown of its line. */
 #define AROUND (4 * (CONTEXT_LONG_LINE + 1))
 
 static int ends_with_cr(
@@ -76,8 +77,8 @@ int grep_show_line(const struct grep_show *s, const struct grep_hit *hit, struct
         rc = grep_text_span(s->text, low, high, &text, err);
         if (rc < 0)
                 return rc;
-        /* From here on relative to `low`. A line that is not all here is longer than what is
-         * shown of it. */
+        /* From here on, offsets are relative to `low`. If the line is not complete here, it is
+         * longer than the part that is shown. */
         size_t n = (size_t)(high - low);
         size_t start = (size_t)(at - low);
         size_t end = hit->end > high ? n : hit->end < at ? start : (size_t)(hit->end - low);

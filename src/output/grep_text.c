@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 
-/* Small enough for a processor's cache: a block is looked at several times. */
+/* A block fits into a processor's cache, because it is read several times. */
 #define BLOCK (256 * KIB)
 
 int grep_text_open(struct grep_text *t, const struct grep_source *source, struct steno_error *err)
@@ -15,8 +15,8 @@ int grep_text_open(struct grep_text *t, const struct grep_source *source, struct
         memset(t, 0, sizeof(*t));
         t->source = source;
         t->block = source->block ? source->block : BLOCK;
-        /* A long line is searched in pieces that overlap by GREP_LONG_SUBJECT; twice that much
-         * would already do. */
+        /* A long line is searched in pieces that overlap by GREP_LONG_SUBJECT; twice that size
+         * would be enough. */
         t->most = t->block < GREP_LONG_SUBJECT ? 4 * GREP_LONG_SUBJECT : 4 * t->block;
         t->p = malloc(t->most);
         return t->p ? 0 : error_nomem(err);
@@ -47,7 +47,7 @@ int grep_text_load(struct grep_text *t, uint64_t from, size_t n, struct steno_er
         return rc;
 }
 
-/* Bytes of whole lines in the window, of which the first `seen` hold no line feed. */
+/* Returns the length of whole lines in the window, whose first `seen` bytes have no line feed. */
 static size_t whole_lines(const struct grep_text *t, size_t seen)
 {
         if (t->at + t->n == t->source->file.size)
@@ -58,8 +58,8 @@ static size_t whole_lines(const struct grep_text *t, size_t seen)
 
 int grep_text_lines(struct grep_text *t, uint64_t from, size_t *n, struct steno_error *err)
 {
-        /* The window's rest is the beginning of a line, or all that followed a giant one; behind it
-         * comes a whole block. */
+        /* The rest of the window is the beginning of a line, or the text behind a giant line. A
+         * whole block is added behind it. */
         size_t have = t->block + (from <= t->at + t->n ? (size_t)(t->at + t->n - from) : 0);
         size_t seen = 0;
         int rc = grep_text_load(t, from, have < t->most ? have : t->most, err);
@@ -71,7 +71,7 @@ int grep_text_lines(struct grep_text *t, uint64_t from, size_t *n, struct steno_
         return rc;
 }
 
-/* ---- beside the window ---- */
+/* ---- outside of the window ---- */
 
 static bool is_within(uint64_t from, uint64_t to, uint64_t at, size_t n)
 {
@@ -100,7 +100,7 @@ int grep_text_span(
         return 0;
 }
 
-/* How far a look for a line feed goes at once: through the window, or a piece beside it. */
+/* The number of bytes that one search for a line feed covers, in the window or beside it. */
 #define LOOK (32 * KIB)
 
 int grep_text_line_start(struct grep_text *t, uint64_t to, uint64_t *start, struct steno_error *err)

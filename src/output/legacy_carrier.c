@@ -6,7 +6,7 @@
 #define OPEN "<function_call>"
 #define CLOSE "</function_call>"
 
-/* JSON text with every `<` as an escape; valid JSON has it in strings only. */
+/* Writes JSON text with every `<` as an escape. In valid JSON, `<` can only be in strings. */
 static void put_closed(struct buf *out, struct str json)
 {
         while (json.n) {

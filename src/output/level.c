@@ -74,7 +74,7 @@ static void keep(struct buf *b, size_t max, const char *p, size_t n)
         buf_put(b, p, n < max - b->n ? n : max - b->n);
 }
 
-/* Bytes of the present child, at l->pos. */
+/* Takes bytes of the current child, at l->pos. */
 static void take(struct level *l, const char *p, size_t n)
 {
         struct level_child *c = &l->child;
@@ -94,7 +94,7 @@ static void take(struct level *l, const char *p, size_t n)
         keep(&l->head, l->head_max, p, n);
 }
 
-/* Behind a child: a comma, or the end of the value. */
+/* Ends a child, at a comma or at the end of the value. */
 static void flush(struct level *l)
 {
         if (!l->begun)
@@ -109,8 +109,8 @@ static void flush(struct level *l)
         buf_clear(&l->head);
 }
 
-/* The byte before or behind the value itself, or one of a value that has no children. False: the
- * value has ended before it. */
+/* Takes a byte before or behind the value, or a byte of a value that has no children. False: the
+ * value ended before this byte. */
 static bool outside(struct level *l, char c)
 {
         if (l->type == LEVEL_NOTHING) {
@@ -129,7 +129,7 @@ static bool outside(struct level *l, char c)
         return true;
 }
 
-/* A byte between the brackets, outside of strings and deeper levels. */
+/* Takes a byte between the brackets, outside of strings and deeper levels. */
 static void between(struct level *l, char c)
 {
         if (c == ',') {
@@ -146,7 +146,7 @@ static void between(struct level *l, char c)
         }
 }
 
-/* A string or a deeper level, up to its end or that of the bytes. */
+/* Takes a string or a deeper level, up to its end or the end of the bytes. */
 static size_t pass(struct level *l, const char *p, size_t n)
 {
         uint32_t depth = has_children(l) ? 1 : 0;
@@ -163,7 +163,7 @@ static size_t step(struct level *l, const char *p, size_t n)
                 size_t fed = pass(l, p, n);
                 l->end = l->pos + fed;
                 if (l->json.depth == 0 && !json_stream_in_string(&l->json))
-                        l->state = LEVEL_DONE; /* a string, all of the value */
+                        l->state = LEVEL_DONE; /* the whole value is a string */
                 return fed;
         }
         if (depth == 0 && !outside(l, *p))

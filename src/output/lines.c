@@ -23,8 +23,8 @@ uint64_t lines_count(const char *p, size_t n)
 
 /* ---- from the end ---- */
 
-/* Searches p[0, n) backwards for the line feed that has *want line feeds behind it. NULL when there
- * are too few; then *want is how many are still to be found. */
+/* Searches p[0, n) backwards for the line feed that has *want line feeds behind it. NULL: there are
+ * too few; then *want is the number that is still to be found. */
 static const char *feed_from_end(const char *p, size_t n, uint64_t *want)
 {
         while (n) {
@@ -47,7 +47,7 @@ static size_t skip_continuation(const char *p, size_t n)
         return k;
 }
 
-/* Where max_bytes make the cut: at the next line's beginning, or else inside the last line. */
+/* Cuts to max_bytes: at the beginning of the next line, or else inside the last line. */
 static int cut_to_bytes(const struct lines_file *f, uint64_t floor, char *block, uint64_t *offset,
     bool *cut, struct steno_error *err)
 {
@@ -111,7 +111,7 @@ int lines_tail(const struct lines_file *f, uint64_t lines, uint64_t max_bytes,
                 rc = f->read(f->ctx, end - n, block, n, err);
                 if (rc < 0)
                         goto out;
-                /* A file that does not end with LF has one line feed less than lines. */
+                /* A file that does not end with LF has one line more than line feeds. */
                 if (end == size && block[n - 1] != '\n')
                         want--;
                 const char *nl = feed_from_end(block, n, &want);
@@ -120,7 +120,7 @@ int lines_tail(const struct lines_file *f, uint64_t lines, uint64_t max_bytes,
                 end -= n;
         }
         if (!found && floor > 0) {
-                /* The byte before the floor decides whether a line begins exactly there. */
+                /* The byte before the floor shows whether a line begins exactly there. */
                 char before;
                 rc = f->read(f->ctx, floor - 1, &before, 1, err);
                 if (rc == 0 && before != '\n')
@@ -171,7 +171,8 @@ void lines_writer_feed(struct lines_writer *w, const void *bytes, size_t n)
         if (n == 0)
                 return;
         while (done < n) {
-                /* Blocks small enough that most can be counted without looking for the place. */
+                /* Most blocks are so small that they can be counted without searching the place in
+                 * them. */
                 size_t step = n - done < 4096 ? n - done : 4096;
                 uint64_t here = lines_count(p + done, step);
                 uint64_t until = LINES_EVERY - w->feeds % LINES_EVERY;
@@ -225,8 +226,8 @@ bool lines_index_open(struct lines_index *x, const void *bytes, size_t n, uint64
         return !x->has_totals || x->total_lines >= x->count * (uint64_t)LINES_EVERY;
 }
 
-/* The best known place at or before a line: *at is the offset of line *at_line. Without an index
- * that is the beginning. */
+/* Finds the best known place at or before a line: *at is the offset of line *at_line. Without an
+ * index, this is the beginning of the file. */
 static void index_find(const struct lines_index *x, uint64_t line, uint64_t *at_line, uint64_t *at)
 {
         uint64_t k = line > 0 ? (line - 1) / LINES_EVERY : 0;
@@ -256,7 +257,7 @@ int lines_seek(const struct lines_file *f, const struct lines_index *x, uint64_t
                 rc = f->read(f->ctx, at - 1, block, 1, err);
                 if (rc < 0)
                         goto out;
-                /* An index that names a place inside a line is of another file. */
+                /* If an entry is a place inside a line, the index belongs to another file. */
                 if (block[0] != '\n')
                         index_find(NULL, line, &at_line, &at);
         }
@@ -286,7 +287,7 @@ out:
 bool lines_index_before(const struct lines_index *x, uint64_t offset, uint64_t *at, uint64_t *line)
 {
         size_t low = 0, high = x ? x->count : 0;
-        while (low < high) { /* the last entry that is not behind the place */
+        while (low < high) { /* find the last entry that is not behind the place */
                 size_t mid = low + (high - low) / 2;
                 if (get_u64(x->p + mid * 8) <= offset)
                         low = mid + 1;
@@ -308,7 +309,7 @@ int lines_at(const struct lines_file *f, const struct lines_index *x, uint64_t o
                 return error_nomem(err);
         if (lines_index_before(x, offset, &at, &at_line)) {
                 rc = f->read(f->ctx, at - 1, block, 1, err);
-                if (rc == 0 && block[0] != '\n') { /* of another file */
+                if (rc == 0 && block[0] != '\n') { /* the index belongs to another file */
                         at = 0;
                         at_line = 1;
                 }

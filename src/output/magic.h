@@ -1,12 +1,12 @@
 /*
- * magic.h - what a binary probably is, by its first bytes.
+ * magic.h - guesses the type of a binary from its first bytes.
  */
 #ifndef OUTPUT_MAGIC_H
 #define OUTPUT_MAGIC_H
 
 #include "base/str.h"
 
-/* "PNG image", "gzip data" ..., or NULL. */
+/* Returns "PNG image", "gzip data" ..., or NULL. */
 const char *magic_guess(struct str first);
 
 #endif

@@ -23,17 +23,17 @@ enum kind {
         KINDS,
 };
 
-/* Everything that was seen at one place of the document, merged. */
+/* Everything that was found at one place of the document, merged. */
 struct node {
         struct str key;             /* raw, between its quotes */
         unsigned kinds;             /* bits of enum kind */
-        uint64_t seen;              /* objects that had this key */
-        uint64_t objects;           /* times this was an object */
-        uint64_t keys;              /* the most keys one of them had */
-        uint64_t shortest, longest; /* of arrays */
+        uint64_t seen;              /* number of objects that had this key */
+        uint64_t objects;           /* how often this was an object */
+        uint64_t keys;              /* the largest number of keys that one of them had */
+        uint64_t shortest, longest; /* lengths of arrays */
         uint16_t child;             /* first key; 0: none */
         uint16_t next;              /* next key of the same object */
-        uint16_t element;           /* what an array holds */
+        uint16_t element;           /* the node for the elements of an array */
         uint16_t children;
 };
 
@@ -99,7 +99,7 @@ static bool skip_scalar(struct walk *w)
         return true;
 }
 
-/* Past a value of any depth, without recursion. */
+/* Skips a value of any depth, without recursion. */
 static bool skip_value(struct walk *w)
 {
         size_t depth = 0;
@@ -163,7 +163,7 @@ static bool array(struct walk *w, uint16_t at, unsigned depth)
         return true;
 }
 
-/* The node for a key; 0 when there is no room for one. */
+/* Returns the node for a key; 0 if there is no room for one. */
 static uint16_t key_node(struct walk *w, uint16_t at, struct str key)
 {
         struct node *n = &w->nodes[at];
@@ -206,7 +206,7 @@ static bool object(struct walk *w, uint16_t at, unsigned depth)
                         return false;
                 blanks(w);
                 uint16_t k = depth < OUTLINE_DEPTH ? key_node(w, at, key) : 0;
-                /* A key that stands twice counts once. */
+                /* A key that occurs twice in an object counts once. */
                 if (k && w->nodes[k].seen < n->objects)
                         w->nodes[k].seen++;
                 if (!(k ? value(w, k, depth + 1) : skip_value(w)))
@@ -236,7 +236,8 @@ static bool value(struct walk *w, uint16_t at, unsigned depth)
 
 static void put_array(struct buf *b, const struct walk *w, const struct node *n);
 
-/* Writes the kinds seen at a place; *object becomes the place whose keys go below. */
+/* Writes the kinds of values at a place; *object becomes the node whose keys are listed below
+ * it. */
 static void put_kinds(struct buf *b, const struct walk *w, const struct node *n)
 {
         static const char *const names[KINDS] = {
@@ -333,7 +334,7 @@ static void put_root(struct buf *b, const struct walk *w)
         put_keys(b, w, root, 1);
 }
 
-/* Whole lines of at most max_bytes, the last one saying that there is more. */
+/* Writes whole lines of at most max_bytes. The last line says that there is more. */
 static void put_bounded(struct buf *out, struct str text, size_t max_bytes)
 {
         static const char more[] = "  ...\n";

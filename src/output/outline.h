@@ -8,10 +8,10 @@
  *             tags: array[0-5] of string
  *           total: number
  *
- * One pass over the text with constant memory: arrays are counted whole, but only their first
- * OUTLINE_SAMPLE elements tell keys and types (a type that appears later is still named). A key
- * that some sampled elements lack has a question mark. Bounded in depth, keys and bytes, and
- * the same for the same text.
+ * The text is read once, with constant memory. All elements of arrays are counted, but only the
+ * first OUTLINE_SAMPLE elements are searched for keys (types that appear later are still named). A
+ * key that some of these elements lack has a question mark. Depth, keys and bytes are limited, and
+ * the same text always gives the same outline.
  */
 #ifndef OUTPUT_OUTLINE_H
 #define OUTPUT_OUTLINE_H
@@ -28,9 +28,10 @@
 #define OUTLINE_BYTES 1024
 
 /*
- * Appends the outline of the document that fills `text`. False, with nothing appended, when it is
- * not JSON (checked loosely: base/json.h says strictly), nests deeper than JSON_DEPTH_MAX, or
- * memory is out. What does not fit `max_bytes` is left out from the end, with a line that says so.
+ * Appends the outline of the document that fills `text`. Returns false and appends nothing if the
+ * text is not JSON (the check is loose; base/json.h is strict), nests deeper than JSON_DEPTH_MAX,
+ * or memory is out. If the outline is larger than `max_bytes`, its end is left out, and a line says
+ * so.
  */
 bool outline_put(struct buf *out, struct str text, size_t max_bytes);
 

@@ -9,17 +9,17 @@
 
 #define NESTING 32
 
-/* What is known about a part of a pattern. */
+/* What is known of a part of a pattern. */
 struct part {
-        bool exact;    /* matches the strings of `set` and nothing else */
+        bool exact;    /* it matches the strings of `set` and nothing else */
         bool required; /* every match contains one of `set` */
         bool zero_width;
-        struct pattern_span width; /* of what it matches */
+        struct pattern_span width; /* the length of what it matches */
         struct pattern_set set;
 };
 
-#define FAR 4096       /* a span that is not worth knowing */
-#define LEAD_MOST 1024 /* bytes before a literal in which a match may begin */
+#define FAR 4096       /* a longer span is not kept exactly */
+#define LEAD_MOST 1024 /* the most bytes that a match may begin before a literal */
 
 struct reader {
         const char *p;
@@ -27,10 +27,10 @@ struct reader {
         bool utf8;
         bool fold;
         bool wide_fold;
-        bool opaque; /* something was not understood */
+        bool opaque; /* something in the pattern was not understood */
         bool line_bound;
         bool ascii;
-        bool zero_width; /* there is an assertion: a literal alone is not a match */
+        bool zero_width; /* there is an assertion, so finding a literal alone is not a match */
         bool has_starts;
         struct pattern_set starts;
         struct pattern_span lead;
@@ -78,7 +78,7 @@ static bool set_same(const struct pattern_set *a, const struct pattern_set *b)
         return same;
 }
 
-/* Every string of `a` followed by every string of `b`. */
+/* Builds every string of `a` followed by every string of `b`. */
 static bool set_cross(struct pattern_set *a, const struct pattern_set *b)
 {
         struct pattern_set r = {0};
@@ -109,7 +109,7 @@ static uint64_t set_cost(const struct pattern_set *s, bool fold)
 
 /* ---- atoms ---- */
 
-/* All but how wide it is. */
+/* Forgets everything except the width. */
 static void part_forget(struct part *t)
 {
         t->exact = t->required = t->zero_width = false;
@@ -149,7 +149,7 @@ size_t pattern_cases(uint32_t cp, uint32_t cases[PATTERN_CASES])
         return n;
 }
 
-/* A character beyond ASCII where case does not matter. */
+/* Reads a character beyond ASCII if case does not matter. */
 static void part_cases(struct reader *r, const char *p, size_t n, struct part *t)
 {
         uint32_t cp = 0;
@@ -160,7 +160,7 @@ static void part_cases(struct reader *r, const char *p, size_t n, struct part *t
                 set_add(&t->set, text, text_encode_to(cases[i], text));
         }
         t->exact = count > 0;
-        /* Whether one of them is a match is for the engine to say. */
+        /* Only the engine can decide whether one of them is a match. */
         r->zero_width = r->zero_width || count > 0;
 }
 
@@ -178,7 +178,7 @@ static void part_literal(struct reader *r, const char *p, size_t n, struct part 
                 c |= 0x20;
         if (r->wide_fold && (c == 'k' || c == 's'))
                 return;
-        /* A CR may be the end of the line, which the engine does not see. */
+        /* A CR may belong to the end of the line, which the engine does not see. */
         r->zero_width = r->zero_width || c == '\r';
         t->exact = true;
         t->width = (struct pattern_span){(unsigned)n, (unsigned)n};
@@ -196,7 +196,7 @@ static int hex_value(char c)
         return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* \xhh below 0x80; anything else is left alone. */
+/* Reads \xhh below 0x80; other forms are not understood. */
 static bool read_hex(struct reader *r, char *out)
 {
         if (r->end - r->p < 2)
@@ -210,7 +210,7 @@ static bool read_hex(struct reader *r, char *out)
         return *out != '\n';
 }
 
-/* Escapes that stand for one character. */
+/* Reads escapes that stand for one character. */
 static bool escaped_char(struct reader *r, char c, char *out)
 {
         static const char names[] = "trfea";
@@ -247,7 +247,7 @@ static void read_escape(struct reader *r, struct part *t)
         } else if (c && strchr("DWsHv", c)) {
                 r->line_bound = false;
         } else if (c >= '1' && c <= '9') {
-                /* Of several digits it may be a character in octal instead, even a line feed. */
+                /* With several digits it may be an octal character instead, even a line feed. */
                 r->opaque |= r->p < r->end && *r->p >= '0' && *r->p <= '9';
                 t->width = (struct pattern_span){0, FAR};
         } else if (escaped_char(r, c, &value)) {
@@ -257,7 +257,7 @@ static void read_escape(struct reader *r, struct part *t)
         }
 }
 
-/* [:alpha:] inside a class, behind its "[:". */
+/* Reads [:alpha:] inside a class, behind its "[:". */
 static bool read_posix(struct reader *r)
 {
         static const char *const harmless[] = {"alpha:]", "digit:]", "alnum:]", "upper:]",
@@ -266,7 +266,8 @@ static bool read_posix(struct reader *r)
         for (const char *const *z = harmless; *z; z++) {
                 if (str_starts(rest, *z)) {
                         r->p += strlen(*z);
-                        /* PCRE2 gives these both cases in bytes, and not in characters. */
+                        /* With folding, PCRE2 matches both cases of these in bytes, but not in
+                         * characters. */
                         if (r->fold && (**z == 'u' || **z == 'l'))
                                 r->ascii = false;
                         return true;
@@ -277,7 +278,7 @@ static bool read_posix(struct reader *r)
 
 enum member { MEMBER_UNKNOWN, MEMBER_SET, MEMBER_CHARACTER };
 
-/* One member of a class; a character goes to *out. */
+/* Reads one member of a class; a character is written to *out. */
 static enum member class_member(struct reader *r, char *out)
 {
         char c = *r->p++;
@@ -365,7 +366,7 @@ static void read_alternatives(struct reader *r, unsigned depth, struct part *out
 
 enum group { GROUP_UNKNOWN, GROUP_PLAIN, GROUP_ASSERTION };
 
-/* What kind of group begins behind "(?". */
+/* Returns which kind of group begins behind "(?". */
 static enum group group_kind(struct reader *r)
 {
         struct str rest = {r->p, (size_t)(r->end - r->p)};
@@ -470,8 +471,8 @@ static const char *read_number(const char *p, const char *end, unsigned *out)
         return p;
 }
 
-/* {n}, {n,} or {n,m}. A brace that is not a quantifier is a literal, in ways that differ by
- * version: that is not understood. */
+/* Reads {n}, {n,} or {n,m}. A brace that is not a quantifier is a literal, but versions of PCRE2
+ * differ in this, so such a brace is not understood. */
 static void read_braces(struct reader *r, struct range *q)
 {
         const char *p = read_number(r->p + 1, r->end, &q->least);
@@ -534,7 +535,7 @@ static void quantify(struct part *t, struct range q)
         }
 }
 
-/* The better of what is known so far and another set. */
+/* Keeps the better of the best set so far and another set. */
 static void consider(const struct reader *r, struct part *best, const struct pattern_set *s)
 {
         uint64_t cost = set_cost(s, r->fold);
@@ -544,7 +545,7 @@ static void consider(const struct reader *r, struct part *best, const struct pat
         best->set = *s;
 }
 
-/* A set that stands so many bytes behind the beginning of every match. */
+/* Considers a set that is at a distance of `lead` behind the beginning of every match. */
 static void consider_start(struct reader *r, const struct pattern_set *s, struct pattern_span lead)
 {
         uint64_t cost = set_cost(s, r->fold);
@@ -560,7 +561,7 @@ static void read_sequence(struct reader *r, unsigned depth, struct part *out)
 {
         struct pattern_set run = {.count = 1};
         struct part best = {0};
-        struct pattern_span lead = {0, 0}; /* of the run */
+        struct pattern_span lead = {0, 0}; /* the distance of `run` from the beginning */
         bool whole = true;
         while (r->p < r->end && *r->p != '|' && *r->p != ')' && !r->opaque) {
                 struct part t;
@@ -641,7 +642,7 @@ void pattern_read(
         out->literals = all.set;
         out->has_literals = (all.exact || all.required) && set_cost(&all.set, fold) != UINT64_MAX;
         out->exact = out->has_literals && all.exact && !r.zero_width;
-        /* Of alternatives only when all are literals is it known how each begins. */
+        /* The beginnings of all alternatives are known only if all of them are literals. */
         if (all.exact && out->has_literals) {
                 r.has_starts = true;
                 r.starts = all.set;

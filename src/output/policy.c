@@ -58,7 +58,8 @@ static size_t length_by_lead(unsigned char c)
         return c < 0xC2 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : c < 0xF5 ? 4 : 1;
 }
 
-/* How many bytes at the end begin a sequence that the next piece may complete. */
+/* Returns the number of bytes at the end that begin a sequence which the next piece may
+ * complete. */
 static size_t open_end(const char *p, size_t n)
 {
         for (size_t back = 1; back <= 3 && back <= n; back++) {
@@ -80,7 +81,7 @@ void policy_count_feed(struct policy_count *c, const void *bytes, size_t n)
                 n--;
                 if (c->have < length_by_lead(c->pending[0]))
                         continue;
-                /* A wrong sequence may hold the beginning of a right one. */
+                /* An invalid sequence may contain the beginning of a valid one. */
                 size_t keep = open_end((const char *)c->pending, c->have);
                 c->chars += text_count((const char *)c->pending, c->have - keep);
                 memmove(c->pending, c->pending + c->have - keep, keep);
@@ -101,7 +102,7 @@ uint64_t policy_count_chars(const struct policy_count *c)
 
 bool policy_passed(const struct policy *p, const struct policy_count *c)
 {
-        /* An open sequence becomes one character at least. */
+        /* An incomplete sequence becomes at least one character. */
         return c->bytes > p->max_bytes || c->chars + (c->have > 0) > p->max_chars;
 }
 
@@ -134,7 +135,7 @@ static struct str last_line(struct str text)
         return nl ? str_span(nl + 1, text.n - (size_t)(nl + 1 - text.p)) : text;
 }
 
-/* "[INCOMPLETE: <size> of <size> shown; the rest is in ctx_...]", or "[NOT UTF-8: ...". */
+/* Is it "[INCOMPLETE: <size> of <size> shown; the rest is in ctx_...]", or "[NOT UTF-8: ..."? */
 static bool is_first_line(struct str line)
 {
         bool whole = str_starts(line, POLICY_NOT_UTF8);

@@ -21,17 +21,18 @@ struct rule {
 struct secrets {
         struct rule rules[RULES_MAX];
         size_t count;
-        struct grep_code *key; /* of members whose values are secret; NULL: none */
+        struct grep_code *key; /* matches keys whose values are secret; NULL: none */
         size_t key_rule;
-        unsigned depth;  /* of JSON in strings */
-        struct buf text; /* a string decoded, with its key before it */
-        struct buf map;  /* uint32_t for each byte of it: where its character stands in the token */
+        unsigned depth;  /* nesting depth of JSON in strings */
+        struct buf text; /* a decoded string, with its key before it */
+        struct buf map;  /* for each byte of `text`, a uint32_t: the offset of its character in
+                            the token */
 };
 
-/* Where a text is JSON inside of JSON its quotes have backslashes. */
+/* In JSON inside of JSON, quotes have backslashes before them. */
 #define QUOTE "(?:\\\\{0,3}[\"'])?"
 
-/* What stands before \K is context and stays. */
+/* The text before \K is context and is not masked. */
 static const struct {
         const char *name, *pattern;
 } BUILT_IN[] = {
@@ -98,7 +99,7 @@ static int add_built_in(struct secrets *s, struct steno_error *err)
         int rc = s->key ? 0 : grep_pcre2()->compile(str_of(KEYS), &mode, &s->key, err);
         for (size_t i = 0; rc == 0 && i < sizeof BUILT_IN / sizeof *BUILT_IN; i++)
                 rc = add_rule(s, str_of(BUILT_IN[i].name), str_of(BUILT_IN[i].pattern), err);
-        s->key_rule = s->count - 1; /* assignments */
+        s->key_rule = s->count - 1; /* the rule for assignments */
         return rc;
 }
 
@@ -135,7 +136,7 @@ int secrets_open(const char *rules, struct secrets **out, struct steno_error *er
                 rules += n + (rules[n] == '\n');
         }
         if (rc == 0 && !s->count)
-                rc = error_set(err, STENO_EPROTO, "there is no rule");
+                rc = error_set(err, STENO_EPROTO, "there are no rules");
         if (rc) {
                 secrets_close(s);
                 return rc;
@@ -166,7 +167,7 @@ const char *secrets_rule(const struct secrets *s, size_t i, uint64_t *count)
 
 /* ---- matching ---- */
 
-/* Told of each match, [from, end). A negative return ends it. */
+/* Called for each match [from, end). A negative return value ends the search. */
 typedef int (*match_fn)(void *ctx, size_t from, size_t end);
 
 static int each_match(
@@ -217,7 +218,7 @@ static int mask_bytes(void *ctx, size_t from, size_t end)
 {
         struct masking *m = ctx;
         bool seen = true;
-        if (m->more && end == m->n) { /* it may go on: the caller comes again with more */
+        if (m->more && end == m->n) { /* the match may continue in the next text */
                 m->safe = from < m->safe ? from : m->safe;
                 return 0;
         }
@@ -230,7 +231,7 @@ static int mask_bytes(void *ctx, size_t from, size_t end)
                         m->p[i] = '*';
                         seen = false;
                 }
-        return !seen; /* what another rule has masked already does not count */
+        return !seen; /* a match that another rule has masked already does not count */
 }
 
 int secrets_mask_text(
@@ -245,7 +246,7 @@ int secrets_mask_text(
 
 /* ---- strings ---- */
 
-/* One character of a string token: how long it is as it is written. */
+/* Returns the length of one character of a string token, as it is written. */
 static size_t unit_length(const char *p, size_t n)
 {
         unsigned char c = (unsigned char)p[0];
@@ -263,7 +264,7 @@ static size_t unit_length(const char *p, size_t n)
         return pair ? 12 : 6;
 }
 
-/* Another character of the same length, written and decoded. */
+/* Replaces a character by one of the same length, both written and decoded. */
 static bool mask_unit(char *p, size_t n, size_t decoded)
 {
         if (p[0] != '\\') {
@@ -277,7 +278,7 @@ static bool mask_unit(char *p, size_t n, size_t decoded)
                 p[1] = '/';
                 return true;
         }
-        /* Line ends stay, however they are written. */
+        /* Line ends stay, whatever their notation. */
         if (n == 6 && memcmp(p, "\\u000", 5) == 0 && strchr("9aAdD", p[5]))
                 return false;
         memcpy(p,
@@ -290,9 +291,9 @@ static bool mask_unit(char *p, size_t n, size_t decoded)
 }
 
 struct token {
-        char *p; /* between its quotes */
+        char *p; /* the text between the quotes */
         size_t n;
-        size_t before; /* bytes of the text that are the key's */
+        size_t before; /* number of bytes in the text that belong to the key */
         const uint32_t *map;
         size_t map_n;
 };
@@ -318,7 +319,7 @@ static int mask_token(void *ctx, size_t from, size_t end)
         return any;
 }
 
-/* Decodes a token behind what is in s->text, and notes where each byte comes from. */
+/* Appends the decoded token to s->text, and notes where each byte comes from. */
 static int decode(struct secrets *s, const char *p, size_t n, struct steno_error *err)
 {
         buf_clear(&s->map);
@@ -353,7 +354,8 @@ static int open_token(struct secrets *s, struct str key, struct token *t, struct
         return rc;
 }
 
-/* Gives a token the bytes `masked`, which are as many as it decodes to and differ only in masks. */
+/* Copies masks into a token. `masked` has as many bytes as the decoded token and differs from it
+ * only in masks. */
 static void copy_masks(struct secrets *s, struct token *t, const char *masked)
 {
         for (size_t i = 0; i < t->map_n; i++) {
@@ -366,14 +368,14 @@ static void copy_masks(struct secrets *s, struct token *t, const char *masked)
                 while (k + 1 < t->map_n && t->map[k + 1] == t->map[i])
                         k++;
                 if (unit[0] != '\\' && first == k)
-                        *unit = masked[i]; /* also the "/" of an escape inside */
+                        *unit = masked[i]; /* this also replaces the "/" of an escape */
                 else
                         mask_unit(unit, unit_length(unit, t->n - t->map[i]), k - first + 1);
                 i = k;
         }
 }
 
-/* Arguments of calls are JSON in a string: their strings have keys too. */
+/* Arguments of calls are JSON in a string, and the strings in this JSON have keys too. */
 static int mask_inner(struct secrets *s, struct str key, struct token *t, struct steno_error *err)
 {
         struct str text = str_span(s->text.p + t->before, s->text.n - t->before);
@@ -398,7 +400,7 @@ static int mask_inner(struct secrets *s, struct str key, struct token *t, struct
         json_release(&j);
         rc = rc == STENO_ENOMEM ? error_nomem(err) : found < 0 ? found : 0;
         if (rc == 0)
-                rc = open_token(s, key, t, err); /* the scratch was used meanwhile */
+                rc = open_token(s, key, t, err); /* the scratch memory was used meanwhile */
         if (rc == 0 && found) {
                 copy_masks(s, t, copy);
                 rc = open_token(s, key, t, err);
@@ -407,7 +409,7 @@ static int mask_inner(struct secrets *s, struct str key, struct token *t, struct
         return rc ? rc : found;
 }
 
-/* `p` is between the quotes. */
+/* `p` is the text between the quotes. */
 static int mask_string(
     struct secrets *s, struct str key, char *p, size_t n, struct steno_error *err)
 {

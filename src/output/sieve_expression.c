@@ -1,13 +1,14 @@
 /*
- * sieve_expression.c - a pattern as Hyperscan gets it.
+ * sieve_expression.c - rewrites a pattern for Hyperscan.
  *
- * What comes out matches wherever the pattern matches, and perhaps elsewhere. It has literals,
- * classes that name their characters, `.`, groups that capture nothing, alternatives, greedy
- * repeats, `^`, `$`, and `\b` where all text is ASCII; nothing that depends on an option or on a
- * version of Unicode:
- *   - assertions that are not among these are left out; a back-reference is any text
- *   - classes that depend on Unicode's properties hold every character that may ever be in them
- *   - case is folded here. Where the other case of a character is not simple, many stand for it
+ * The result matches wherever the pattern matches, and perhaps elsewhere. It has literals, classes
+ * that list their characters, `.`, groups that capture nothing, alternatives, greedy repeats, `^`,
+ * `$`, and `\b` if all text is ASCII. It has nothing that depends on an option or on a version of
+ * Unicode:
+ *   - other assertions are left out, and a back-reference becomes any text
+ *   - classes that depend on Unicode's properties contain every character that may ever be in them
+ *   - case is folded here; if the other case of a character is not simple, many characters replace
+ *     it
  *   - nothing matches a line feed
  */
 #include "output/sieve.h"
@@ -16,8 +17,8 @@
 
 #include "base/text.h"
 
-/* Positions of the automaton, which decide what compiling costs in time and memory. A class with
- * characters beyond ASCII becomes several. */
+/* The maximum number of positions in the automaton, which decide the time and memory of compiling.
+ * A class with characters beyond ASCII needs several. */
 #define WEIGHT_MAX 400
 #define WEIGHT_WIDE 6
 #define EXPRESSION_MAX 16384
@@ -46,7 +47,7 @@ static bool next_is(const struct writer *w, const char *word)
 /* ---- classes ---- */
 
 #define BEYOND_ASCII "\\x{80}-\\x{10ffff}"
-/* Digits of every script that has some, and room for those to come; without letters of Europe and
+/* Digits of all scripts that have them, and room for future ones; without the letters of Europe and
  * of East Asia. */
 #define WIDE_DIGITS "\\x{660}-\\x{1fff}\\x{a620}-\\x{abff}\\x{ff10}-\\x{ff19}\\x{10000}-\\x{1ffff}"
 #define WIDE_SPACES                                                                                \
@@ -55,8 +56,8 @@ static bool next_is(const struct writer *w, const char *word)
 struct class
 {
         bool negated;
-        unsigned char has[256]; /* bytes; characters only below 0x80 */
-        bool wide;              /* there are others, in `more` */
+        unsigned char has[256]; /* for bytes; for characters only those below 0x80 */
+        bool wide;              /* the class has other characters, in `more` */
         struct buf more;
 };
 
@@ -88,7 +89,7 @@ static void class_word(struct class *c)
         c->has['_'] = 1;
 }
 
-/* Everything below 256 that is not in a class of one escape. */
+/* Adds everything below 256 that the class of an escape does not have. */
 static void class_except(struct class *c, void (*fill)(struct class *c))
 {
         struct class other = {0};
@@ -119,7 +120,7 @@ static void fill_breaks(struct class *c)
         c->has[0x85] = 1;
 }
 
-/* One of \d \D \w \W \s \S \h \H \v \V. */
+/* Reads one of \d \D \w \W \s \S \h \H \v \V. */
 static bool class_escape(const struct writer *w, char letter, struct class *c)
 {
         static const struct {
@@ -156,7 +157,8 @@ static bool class_posix(struct writer *w, struct class *c)
                 if (!next_is(w, kinds[i].name))
                         continue;
                 w->p += strlen(kinds[i].name);
-                /* Whether these have both cases where case does not matter differs by version. */
+                /* Versions of PCRE2 differ in whether these match both cases if case does not
+                 * matter. */
                 if (c->negated && w->mode->fold && (*kinds[i].name == 'u' || *kinds[i].name == 'l'))
                         w->refused = true;
                 for (const char *r = kinds[i].ranges; *r; r += 2)
@@ -172,7 +174,8 @@ static void put_code(struct buf *b, uint32_t c)
         buf_printf(b, "\\x{%x}", c);
 }
 
-/* The other case of a letter of Latin-1 or of the Cyrillic alphabet; 0 for any other. */
+/* Returns the other case of a letter of Latin-1 or of the Cyrillic alphabet; 0 for any other
+ * character. */
 static uint32_t other_case(uint32_t cp)
 {
         if (cp >= 0xC0 && cp <= 0xFE)
@@ -183,9 +186,9 @@ static uint32_t other_case(uint32_t cp)
 }
 
 /*
- * What may fold to the same as a character beyond ASCII. Of simple letters that is the other case
- * and a few characters of other blocks; East Asian characters have no case. For the rest stand all
- * characters of scripts that have cases.
+ * Adds the characters that may be equal to a character beyond ASCII if case is folded. For simple
+ * letters, these are the other case and a few characters of other blocks. East Asian characters
+ * have no case. For any other character, all characters of scripts with cases are added.
  */
 static void class_folds(struct class *c, uint32_t cp)
 {
@@ -204,7 +207,7 @@ static void class_folds(struct class *c, uint32_t cp)
         buf_puts(&c->more, "\\x{80}-\\x{2fff}\\x{a640}-\\x{abff}\\x{fb00}-\\x{1ffff}");
 }
 
-/* A character of the pattern, or a byte where it is bytes. */
+/* Takes a character of the pattern, or a byte if the pattern consists of bytes. */
 static uint32_t take_code(struct writer *w)
 {
         uint32_t cp = (unsigned char)*w->p;
@@ -274,7 +277,7 @@ static void put_bytes(struct buf *b, const unsigned char *has, unsigned most)
         }
 }
 
-/* Writes and releases it. */
+/* Writes a class and releases it. */
 static struct extent put_class(struct writer *w, struct class *c)
 {
         struct extent e = {1, 1};
@@ -283,7 +286,8 @@ static struct extent put_class(struct writer *w, struct class *c)
         class_fold(w, c);
         bool wide = chars && (c->wide || c->negated);
         c->has['\n'] = c->negated;
-        /* Beyond ASCII a class that is negated leaves nothing out, since it is not known what. */
+        /* A negated class excludes nothing beyond ASCII, because it is not known which characters
+         * it has there. */
         buf_puts(w->out, c->negated ? "[^" : "[");
         put_bytes(w->out, c->has, chars ? 128 : 256);
         if (chars && !c->negated)
@@ -306,7 +310,7 @@ static struct extent put_literal(struct writer *w, uint32_t cp)
         return put_class(w, &c);
 }
 
-/* An escape for one character, as pattern.c reads them; behind the backslash. */
+/* Takes an escape for one character, behind the backslash, as pattern.c reads it. */
 static uint32_t take_escaped(struct writer *w)
 {
         static const char names[] = "trfea";
@@ -328,7 +332,7 @@ static struct extent put_escape(struct writer *w)
 {
         struct class c;
         char letter = w->p < w->end ? *w->p : 0;
-        if (letter == 0 || strchr("AzZGK", letter)) { /* not for a line alone */
+        if (letter == 0 || strchr("AzZGK", letter)) { /* not supported within a line */
                 w->refused = true;
                 w->p = w->end;
                 return (struct extent){0, 0};
@@ -358,7 +362,7 @@ static struct extent put_escape(struct writer *w)
         return put_class(w, &c);
 }
 
-/* One character of a class; false when it was a set, which is already in the class. */
+/* Takes one character of a class; false if it was a set, which was added to the class. */
 static bool take_member(struct writer *w, struct class *c, uint32_t *cp)
 {
         if (next_is(w, "[:")) {
@@ -394,7 +398,7 @@ static struct extent put_set(struct writer *w)
                 uint32_t from = 0;
                 uint32_t to = 0;
                 if (!take_member(w, &c, &from)) {
-                        /* A hyphen behind a set is read in more than one way. */
+                        /* A hyphen behind a set can be read in several ways. */
                         if (next_is(w, "-") && !next_is(w, "-]"))
                                 w->refused = true;
                         continue;
@@ -480,7 +484,7 @@ static size_t take_number(struct writer *w)
         return n;
 }
 
-/* False when there is none. Whether it is lazy or possessive makes no difference here. */
+/* Takes a repeat; false if there is none. Lazy and possessive repeats make no difference here. */
 static bool take_repeat(struct writer *w, size_t *least, size_t *most)
 {
         char c = w->p < w->end ? *w->p : 0;
@@ -510,7 +514,7 @@ static struct extent put_repeated(struct writer *w)
         struct extent e = put_atom(w);
         if (w->refused || !take_repeat(w, &least, &most))
                 return e;
-        /* What has no width may just as well be absent. */
+        /* An item without width may be left out. */
         if (w->out->n == begin || most == 0 || (e.least == 0 && e.weight <= 1)) {
                 w->out->n = begin;
                 return (struct extent){0, 0};

@@ -1,9 +1,9 @@
 /*
- * sieve_hs.c - sieve.h with Hyperscan.
+ * sieve_hs.c - implements sieve.h with Hyperscan.
  *
- * Hyperscan tells where matches end, each of them, and promises no order. A match within a line
- * ends behind one of its bytes, so the byte before that place names the line; where that byte is a
- * line feed the match is none of a line.
+ * Hyperscan reports the end of every match, in any order. A match within a line ends behind one of
+ * the line's bytes, so the byte before the end shows the line. If this byte is a line feed, the
+ * match is not within a line.
  */
 #include "output/sieve.h"
 
@@ -15,23 +15,23 @@
 #include "base/scan.h"
 
 #define DATABASE_MAX ((size_t)2 * MIB)
-/* A match in so few bytes on average: then most lines have one, and each call of on_match costs as
- * much as some bytes of the engine's. */
+/* With a match in so few bytes on average, most lines have a match, and each call of on_match costs
+ * as much as the engine needs for some bytes. */
 #define DENSE 12
 
 struct sieve {
         bool chars;
         hs_database_t *database;
         hs_scratch_t *scratch;
-        char *copy; /* of a block that cannot be given as it is */
+        char *copy; /* a copy of a block that cannot be given unchanged */
         size_t room;
         uint32_t at[SIEVE_LINES];
-        /* one call */
-        const char *p; /* as Hyperscan sees it */
+        /* for one call */
+        const char *p; /* the text that Hyperscan sees */
         size_t n;
         size_t count;
         size_t events;
-        size_t line_end; /* of the line that was named last */
+        size_t line_end; /* the end of the last line that was found */
         bool unordered;
 };
 
@@ -84,7 +84,8 @@ struct sieve *sieve_new(struct str pattern, const struct sieve_mode *mode)
 
 /* ---- the text ---- */
 
-/* CRs at the ends of lines, and bytes that are not UTF-8, become line feeds. */
+/* Copies the text, and replaces CRs at the ends of lines, and bytes that are not UTF-8, by line
+ * feeds. */
 static bool copy_plainly(struct sieve *s, const char *p, size_t n, size_t valid)
 {
         if (s->room < n) {

@@ -1,4 +1,4 @@
-/* sieve_none.c - sieve.h on a machine without Hyperscan. */
+/* sieve_none.c - replaces sieve_hs.c on a machine without Hyperscan. */
 #include "output/sieve.h"
 
 struct sieve *sieve_new(struct str pattern, const struct sieve_mode *mode)

@@ -10,14 +10,14 @@
 #include "output/policy.h"
 
 #define NAME_BYTES 96
-#define ESCAPED_MOST 2048  /* bytes of a text that is shown whole though it is not UTF-8 */
-#define SECTIONS_LEAST 160 /* below this many bytes snippets are not worth their headings */
-#define BINARY_LEAST 400   /* of room to say what bytes are that are not text */
+#define ESCAPED_MOST 2048  /* a longer text is not shown whole if it is not UTF-8 */
+#define SECTIONS_LEAST 160 /* with less room, snippets are not worth their headings */
+#define BINARY_LEAST 400   /* room to describe bytes that are not text */
 
-/* One attempt: how many bytes each section may have, and what came out. */
+/* One attempt: how many bytes each section may have, and the result. */
 struct draft {
         size_t head_room, tail_room, error_room, outline_room;
-        bool failed; /* sticky: what came out is not all there is */
+        bool failed; /* sticky: the result is incomplete */
         struct snippet head;
         struct snippet tail;
         struct error_snippet errors;
@@ -208,7 +208,7 @@ static size_t at_most(size_t a, size_t b)
         return a < b ? a : b;
 }
 
-/* Errors and outline have a quarter each, the tail wins over the head for the rest. */
+/* Errors and outline get a quarter each. The tail gets more of the rest than the head. */
 static void share(struct draft *d, size_t room, size_t errors, size_t outline)
 {
         d->outline_room = at_most(outline, room / 4);
@@ -225,7 +225,7 @@ static void render(
 {
         share(d, room, errors, outline);
         excerpt_head(e, d->head_room, &d->head);
-        /* What the head does not use goes to the tail. */
+        /* The tail gets the room that the head does not use. */
         excerpt_tail(
             e, room - d->outline_room - d->error_room - d->head.text.n, &d->head, &d->tail);
         excerpt_errors(e, d->error_room, &d->head, &d->tail, &d->errors);
@@ -260,17 +260,17 @@ static uint64_t bytes_shown(
         return rows * 16 < first ? rows * 16 : first;
 }
 
-/* ---- forms, from the fullest to one line ---- */
+/* ---- forms, from the longest to one line ---- */
 
 struct builder {
         const struct excerpt *e;
         const struct stub_meta *m;
         struct excerpt_figures f;
         enum stub_kind kind;
-        size_t limit; /* the largest stub that is smaller than half */
+        size_t limit; /* the maximum size: less than half of the output */
 };
 
-/* Sections in `room` bytes; their headings may take them past the limit. */
+/* Writes a stub with sections in `room` bytes. Their headings may exceed the limit. */
 static void put_full(const struct builder *b, struct draft *d, size_t room, struct buf *out)
 {
         struct buf sections;
@@ -293,10 +293,10 @@ static void put_small(const struct builder *b, int form, struct buf *out)
         if (form < 2)
                 put_last_line(out, b->m, b->kind, &b->f);
         else
-                out->n--; /* one line, without its LF */
+                out->n--; /* this makes one line, without its LF */
 }
 
-/* Tries less and less room until the whole is small enough. */
+/* Reduces the room until the stub is small enough. */
 static bool try_full(const struct builder *b, struct draft *d, struct buf *stub)
 {
         size_t room = b->limit;
@@ -311,7 +311,7 @@ static bool try_full(const struct builder *b, struct draft *d, struct buf *stub)
         return false;
 }
 
-/* Control characters are escaped as well. */
+/* Writes text with escapes, also for control characters. */
 static void put_escaped(struct buf *out, struct str text)
 {
         struct buf visible;
