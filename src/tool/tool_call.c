@@ -1,6 +1,6 @@
 /*
- * tool_call.c - one call, seen from the tool that carries it out (tool.h). The loop and tests put
- * their own tables behind it.
+ * tool_call.c - one call, as the tool that executes it uses it (tool.h). The loop and tests set the
+ * table of functions.
  */
 
 #include "tool/tool.h"

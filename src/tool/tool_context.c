@@ -1,7 +1,7 @@
 /*
- * tool_context.c - the context_* tools as a source of tools: reading what was materialized in
- * this very conversation. They reach nothing else, so they are public, and they may run beside
- * anything.
+ * tool_context.c - the context_* tools as a source of tools. They read stored outputs of this
+ * conversation and nothing else. So they are public, and may run at the same time as any other
+ * tool.
  */
 #include <stdlib.h>
 
@@ -21,7 +21,7 @@ static int context_call(const struct tool *self, struct steno_tool_call *call,
         return rc;
 }
 
-/* Models that were shown the dotted names elsewhere may use them here. */
+/* Models may know the dotted names from elsewhere, so they can use them here. */
 static const char *dotted(struct steno_tools *set, const char *name)
 {
         char *alias = strdup(name);
@@ -42,8 +42,8 @@ static const char *own(struct steno_tools *set, const struct json *j, json_ref r
 static int add_one(
     struct steno_tools *set, const struct json *j, json_ref function, struct steno_error *err)
 {
-        struct tool tool = {/* They reach only the conversation of the call, also for a visitor. */
-            .flags = TOOL_PARALLEL | TOOL_PUBLIC | TOOL_INLINE | TOOL_VISITORS,
+        /* The tools read only the conversation of the call, also for a visitor. */
+        struct tool tool = {.flags = TOOL_PARALLEL | TOOL_PUBLIC | TOOL_INLINE | TOOL_VISITORS,
             .call = context_call};
         tool.name = own(set, j, json_get(j, function, "name"));
         tool.description = own(set, j, json_get(j, function, "description"));

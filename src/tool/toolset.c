@@ -1,7 +1,7 @@
 /*
  * toolset.c - the tools that a model is offered: names, look-up, and the callbacks that a C program
- * registers. Owns copies of strings and the sources handed to it. Knows nothing of runs or of how a
- * call is carried out.
+ * registers. It owns copies of strings, and the sources that were handed to it. It knows nothing of
+ * runs or of how a call is executed.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "base/json.h"
 #include "tool/tool.h"
 
-#define TOOL_NAME_MAX 64 /* what OpenAI-compatible endpoints take */
+#define TOOL_NAME_MAX 64 /* the maximum of OpenAI-compatible endpoints */
 
 struct thing {
         struct thing *next;
@@ -23,7 +23,7 @@ struct thing {
 };
 
 struct toolset_things {
-        atomic_uint refs; /* the set's, and one of each call that runs */
+        atomic_uint refs; /* one for the set, and one for each call that runs */
         struct thing *first;
 };
 
@@ -184,7 +184,7 @@ int toolset_approval(struct str name, struct str args, char out[65])
                 return rc;
         unsigned char sum[SHA256_SIZE];
         hash_sha256_update(&s, name.p, name.n);
-        hash_sha256_update(&s, "", 1); /* names hold no NUL, so (name, args) cannot be regrouped */
+        hash_sha256_update(&s, "", 1); /* a separator: names contain no NUL */
         hash_sha256_update(&s, args.p, args.n);
         hash_sha256_finish(&s, sum);
         hash_hex(sum, sizeof(sum), out);
@@ -200,7 +200,7 @@ int toolset_call_approval(const char *run, uint64_t request, const char *call_id
         if (rc)
                 return rc;
         unsigned char sum[SHA256_SIZE];
-        /* Each part but the last ends with a NUL, and none of these holds one. */
+        /* Each part but the last ends with a NUL, and no part contains one. */
         snprintf(number, sizeof(number), "%llu", (unsigned long long)request);
         hash_sha256_update(&s, run, strlen(run) + 1);
         hash_sha256_update(&s, number, strlen(number) + 1);
