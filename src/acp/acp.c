@@ -1,5 +1,5 @@
 /*
- * acp.c - the client, the agent, and what passes between them. See acp.h
+ * acp.c - the client, the agent, and the lines between them. See acp.h
  */
 #include "acp/acp.h"
 
@@ -22,19 +22,19 @@
 #include "base/limits.h"
 
 #define READ_BLOCK (64 * KIB)
-#define WRITE_BLOCK 4096    /* a pipe that says it has room takes as much without waiting */
-#define QUEUE_MAX (8 * MIB) /* what waits for one side before the other is not read any more */
+#define WRITE_BLOCK 4096    /* a pipe that is ready accepts this much without blocking */
+#define QUEUE_MAX (8 * MIB) /* with more waiting for one side, the other side is not read */
 #define LOOK_MS 200
-#define PATIENCE_MS 5000 /* from SIGTERM to SIGKILL */
+#define PATIENCE_MS 5000 /* time from SIGTERM to SIGKILL */
 
-/* One direction. */
+/* One direction of the lines. */
 struct way {
         enum acp_side to;
         int from, into; /* -1: closed */
-        struct buf in;  /* what was read and is not a line yet */
-        bool passing;   /* a line that is too long is on its way */
-        struct buf out; /* what waits to be written */
-        size_t written; /* of it */
+        struct buf in;  /* bytes that were read but are not a whole line yet */
+        bool passing;   /* the rest of a line that is too long is passed on */
+        struct buf out; /* bytes that wait to be written */
+        size_t written; /* how many of them were written */
 };
 
 struct run {
@@ -42,15 +42,15 @@ struct run {
         const struct env *env;
         struct acp_journal *journal;
         struct acp_relay *relay;
-        struct way ways[2]; /* by enum acp_side */
+        struct way ways[2]; /* index: enum acp_side */
         pid_t agent;
-        bool asked_left; /* the terminals that were left are being fetched */
-        bool told;       /* the agent was told to end */
+        bool asked_left; /* the outputs of the remaining terminals are being fetched */
+        bool told;       /* the agent got the signal to end */
         int64_t deadline;
         struct acp_scribe_result recorded;
 };
 
-/* ---- recording what was left ---- */
+/* ---- recording the journals that were left ---- */
 
 static void conclude(struct acp_journal *j, const struct acp_scribe_result *result)
 {
@@ -179,7 +179,7 @@ static size_t waiting(const struct way *w)
         return w->out.n - w->written;
 }
 
-/* Nobody reads there any more. */
+/* Closes a direction because nobody reads its end any more. */
 static void shut(struct run *run, struct way *w)
 {
         if (w->to == ACP_TO_AGENT && w->into >= 0)
@@ -245,7 +245,7 @@ static int read_some(struct run *run, struct way *w, struct steno_error *err)
                 w->in.n += (size_t)n;
                 return take_lines(run, w, seen, err);
         }
-        int rc = 0; /* the end, perhaps behind a line without its line feed */
+        int rc = 0; /* end of the input, perhaps in a line without a line feed */
         if (w->in.n && !w->passing)
                 rc = acp_relay_take(run->relay, w->to, buf_str(&w->in), err);
         buf_clear(&w->in);
@@ -257,7 +257,7 @@ static int read_some(struct run *run, struct way *w, struct steno_error *err)
 
 /* ---- the loop ---- */
 
-/* Asks the agent to end, and then makes it. */
+/* Asks the agent to end, and later kills it. */
 static void tell_to_end(struct run *run)
 {
         int64_t now = time_monotonic_ms();
@@ -267,7 +267,7 @@ static void tell_to_end(struct run *run)
                 kill(run->agent, SIGKILL);
         else
                 return;
-        /* Do not wait for a client that does not read either. */
+        /* Do not wait for a client that does not read, either. */
         struct way *up = &run->ways[ACP_TO_CLIENT];
         if (run->told && run->opt->stopped() && up->into >= 0 && waiting(up))
                 shut(run, up);
@@ -366,7 +366,7 @@ static int run_agent(struct run *run, struct acp_result *out, struct steno_error
                 return rc;
         bool recording = pthread_create(&scribe, NULL, record, run) == 0;
         if (!recording)
-                rc = error_set(err, STENO_EIO, "no thread can be started");
+                rc = error_set(err, STENO_EIO, "cannot start a thread");
         else
                 rc = pass(run, err);
         out->status = wait_for_agent(run);

@@ -95,7 +95,7 @@ static struct acp_call *add(struct acp_record *r, const char *id)
         return c;
 }
 
-/* The caller owns it. */
+/* Removes a call from the list. The caller then owns it. */
 static void take_out(struct acp_record *r, struct acp_call *c)
 {
         *(c->prev ? &c->prev->next : &r->calls) = c->next;
@@ -107,9 +107,9 @@ static void take_out(struct acp_record *r, struct acp_call *c)
         c->next = c->prev = NULL;
 }
 
-/* ---- what a call is ---- */
+/* ---- the description of a call ---- */
 
-/* The name that the agent's own tool has, where it says it. */
+/* Returns the name of the agent's own tool, if the agent gives it. */
 static char *own_name(const char *meta)
 {
         struct json j;
@@ -181,7 +181,7 @@ void acp_call_put(const struct acp_call *c, struct jsonw *w)
         free(name);
 }
 
-/* Does the output say all that this content does? */
+/* Does the output contain all of this content? */
 static bool is_said(const char *content, struct str output)
 {
         struct json j;
@@ -200,7 +200,7 @@ static bool is_said(const char *content, struct str output)
                         other = !json_is(&j, json_get(&j, b, "type"), "terminal");
         }
         struct str s = str_trim(buf_str(&text));
-        if (s.n >= 3 && memcmp(s.p, "```", 3) == 0) { /* a block of Markdown around it */
+        if (s.n >= 3 && memcmp(s.p, "```", 3) == 0) { /* a block of Markdown */
                 const char *nl = memchr(s.p, '\n', s.n);
                 s = nl ? str_span(nl, (size_t)(s.p + s.n - nl)) : s;
                 while (s.n && s.p[s.n - 1] == '`')
@@ -229,7 +229,7 @@ static bool is_left_out(const struct acp_member *m, bool result, struct str outp
         return false;
 }
 
-/* rawOutput, without the text that is the output. */
+/* Writes rawOutput without the text that is the output. */
 static void put_raw_output(struct jsonw *w, const char *raw, struct str output)
 {
         struct json j;
@@ -292,7 +292,7 @@ static void attach_terminals(
         buf_release(&id);
 }
 
-/* _meta without the pieces of terminals, which may be many and are kept elsewhere. */
+/* Sets _meta without the pieces of terminals, which may be many and are kept elsewhere. */
 static void set_meta(struct acp_call *c, const struct json *j, json_ref meta)
 {
         static const char *const pieces[] = {
@@ -338,8 +338,8 @@ void acp_call_take(struct acp_record *r, const struct json *j, json_ref update)
                 free(id);
                 return;
         }
-        /* Text before a call belongs to its message; calls that others have answered since
-         * do not, and neither do more than a message may have. */
+        /* A call belongs to the message with the text before it. A new message begins if the user
+         * spoke since, or if the message has the maximum number of calls. */
         if (!c && (r->open == ACP_SAID_USER || r->unwritten_count == CALLS_MAX))
                 acp_record_flush(r);
         if (!c)
@@ -437,7 +437,7 @@ void acp_calls_cancel(struct acp_record *r)
                         c->over = c->cancelled = true;
 }
 
-/* A call without any output gets no result, because it had none. */
+/* A call without any output gets no result. */
 void acp_calls_finish(struct acp_record *r)
 {
         while (r->calls) {

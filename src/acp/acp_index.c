@@ -20,7 +20,7 @@ static struct acp_node **list_of(struct acp_index *ix, uint64_t hash)
         return &lists[hash & ((ix->lists ? ix->list_count : ACP_INDEX_FEW) - 1)];
 }
 
-/* Behind those that are there: nodes of one key stay in their order. */
+/* Appends a node at the end, so that nodes of one key stay in their order. */
 static void append(struct acp_node **at, struct acp_node *node)
 {
         while (*at)
@@ -29,7 +29,7 @@ static void append(struct acp_node **at, struct acp_node *node)
         *at = node;
 }
 
-/* Without memory the lists only become longer. */
+/* Adds lists. Without memory for them, the lists only become longer. */
 static void widen(struct acp_index *ix)
 {
         size_t old_count;

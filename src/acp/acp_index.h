@@ -1,7 +1,8 @@
 /*
- * acp_index.h - finds calls and terminals by id, however many a session has.
+ * acp_index.h - finds calls and terminals by id, also in a session with many of them.
  *
- * Private to acp. The nodes are members of the structs that are found, so adding one cannot fail.
+ * Private to acp. The nodes are members of the structs that are searched, so adding one cannot
+ * fail.
  */
 #ifndef ACP_ACP_INDEX_H
 #define ACP_ACP_INDEX_H
@@ -14,12 +15,12 @@
 struct acp_node {
         struct acp_node *next;
         uint64_t hash;
-        const char *key; /* borrowed, as long as the node is in an index */
+        const char *key; /* borrowed as long as the node is in an index */
         void *value;
 };
 
 struct acp_index {
-        struct acp_node **lists; /* NULL: `few` has them */
+        struct acp_node **lists; /* NULL: the nodes are in `few` */
         size_t list_count;
         size_t count;
         struct acp_node *few[ACP_INDEX_FEW];
@@ -27,8 +28,8 @@ struct acp_index {
 
 void acp_index_add(struct acp_index *ix, struct acp_node *node, const char *key, void *value);
 void acp_index_remove(struct acp_index *ix, struct acp_node *node);
-/* The first of the nodes with this key, in the order in which they were added, or NULL; then the
- * next one. */
+/* Returns the first node with this key, in the order in which they were added, or NULL.
+ * acp_index_next returns the next one. */
 struct acp_node *acp_index_first(const struct acp_index *ix, const char *key, size_t n);
 struct acp_node *acp_index_next(const struct acp_node *node);
 void acp_index_release(struct acp_index *ix);

@@ -26,12 +26,12 @@ struct acp_journal {
         int fd;
         char name[ACP_NAME];
         char project[ID_MAX + 1];
-        struct buf line; /* a frame, while it is written */
+        struct buf line; /* the frame that is being written */
         struct buf read; /* the frame that was read last */
-        uint64_t at;     /* where the next one is read */
+        uint64_t at;     /* where the next frame is read */
         pthread_mutex_t mutex;
         pthread_cond_t more;
-        uint64_t end; /* of what was written; under the mutex */
+        uint64_t end; /* the end of what was written; protected by the mutex */
         bool ended;
 };
 
@@ -49,7 +49,7 @@ static int open_folder(
         return *dir < 0 ? error_sys(err, -*dir, "opening the recorder's folder") : 0;
 }
 
-/* Without its file. `create`: makes the folder where there is none. */
+/* Makes a journal without its file. `create`: makes the folder if it is missing. */
 static int new_journal(const struct env *env, const char *path, bool create,
     struct acp_journal **out, struct steno_error *err)
 {
@@ -115,10 +115,10 @@ static int read_head(struct acp_journal *j, struct steno_error *err)
         int failed = fs->flock(fs, j->fd, LOCK_EX | LOCK_NB);
         if (failed)
                 return error_set(err, STENO_ECONFLICT, "a recorder is writing %s", j->name);
-        /* Its writer may have removed it between the open and the lock. */
+        /* The writer may have removed the journal between the open and the lock. */
         if (fs->fstat(fs, j->fd, &st) || fs->stat(fs, j->dir, j->name, &named) ||
             st.st_ino != named.st_ino)
-                return error_set(err, STENO_ENOTFOUND, "%s is recorded", j->name);
+                return error_set(err, STENO_ENOTFOUND, "%s is recorded already", j->name);
         ssize_t n = fs_pread_all(fs, j->fd, head, sizeof head - 1, 0);
         char *end = n > 0 ? memchr(head, '\n', (size_t)n) : NULL;
         size_t magic = strlen(MAGIC);
@@ -145,7 +145,7 @@ int acp_journal_open(const struct env *env, const char *path, const char *name,
         snprintf(j->name, sizeof j->name, "%s", name);
         j->fd = fs->open(fs, j->dir, name, O_RDWR, 0);
         if (j->fd == -ENOENT)
-                rc = error_set(err, STENO_ENOTFOUND, "%s is recorded", name);
+                rc = error_set(err, STENO_ENOTFOUND, "%s is recorded already", name);
         else
                 rc = j->fd < 0 ? error_sys(err, -j->fd, "opening acp/%s", name) : read_head(j, err);
         if (rc == 0)
@@ -251,7 +251,7 @@ void acp_journal_end(struct acp_journal *j)
         pthread_mutex_unlock(&j->mutex);
 }
 
-/* Where the journal ends; waits for something behind `at`. */
+/* Waits until there is something behind `at`, and returns where the journal ends. */
 static uint64_t wait_for_more(struct acp_journal *j)
 {
         pthread_mutex_lock(&j->mutex);
@@ -295,7 +295,7 @@ int acp_journal_next(struct acp_journal *j, struct acp_frame *out, struct steno_
                 return error_sys(err, (int)-n, "reading the recorder's journal");
         if (!parse_head(head, (size_t)n, &f, &size, &used) || size > end ||
             j->at + used + size + 1 > end)
-                return 0; /* torn: it was never passed on */
+                return 0; /* an incomplete frame was never passed on */
         buf_clear(&j->read);
         char *room = buf_reserve(&j->read, size + 1);
         if (!room)

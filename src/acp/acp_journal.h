@@ -1,12 +1,12 @@
 /*
- * acp_journal.h - a file with the lines that were passed on, in their order.
+ * acp_journal.h - a file with the lines that were passed on, in order.
  *
  *   acp/acp_<ULID>   steno-acp 1 <project>\n
  *                    <kind> <milliseconds since 1970> <bytes>\n<bytes>\n
  *                    ...
  *
- * The kinds are enum acp_kind. A frame that is torn at the end was not passed on and is ignored. A
- * process that writes a journal, or records one that was left, holds a lock on it.
+ * The kinds are enum acp_kind. An incomplete frame at the end was not passed on and is ignored. A
+ * process that writes a journal, or records the journal of a killed process, holds a lock on it.
  */
 #ifndef ACP_ACP_JOURNAL_H
 #define ACP_ACP_JOURNAL_H
@@ -25,11 +25,11 @@
                        its beginning */
 
 enum acp_kind {
-        ACP_CLIENT = '>', /* a line of the client, as it came */
-        ACP_AGENT = '<',  /* a line of the agent, as it came */
+        ACP_CLIENT = '>', /* a line of the client, unchanged */
+        ACP_AGENT = '<',  /* a line of the agent, unchanged */
         ACP_ASKED = '?',  /* a request of our own to the client */
-        ACP_NOTE = '=',   /* what the relay decided: JSON */
-        ACP_HUGE = '!',   /* a line that was too long to be kept: its first bytes */
+        ACP_NOTE = '=',   /* a decision of the relay, JSON */
+        ACP_HUGE = '!',   /* the first bytes of a line that is too long to be kept */
 };
 
 struct acp_journal;
@@ -40,14 +40,14 @@ struct acp_frame {
         struct str bytes; /* valid until the next read */
 };
 
-/* A new one, locked. */
+/* Makes a new journal and locks it. */
 int acp_journal_create(const struct env *env, const char *path, const char *project,
     struct acp_journal **out, struct steno_error *err);
 /* Opens an existing journal. STENO_ECONFLICT: another process uses it; STENO_ENOTFOUND: it does not
  * exist; STENO_ECORRUPT: it is not a journal. */
 int acp_journal_open(const struct env *env, const char *path, const char *name,
     struct acp_journal **out, struct steno_error *err);
-/* The names of all that are there, oldest first, NULL-terminated; freed with
+/* Lists the names of all journals, oldest first, NULL-terminated. Free them with
  * acp_journal_names_free. */
 int acp_journal_names(
     const struct env *env, const char *path, char ***out, struct steno_error *err);
@@ -56,23 +56,23 @@ void acp_journal_names_free(char **names);
 const char *acp_journal_name(const struct acp_journal *j);
 const char *acp_journal_project(const struct acp_journal *j);
 
-/* Adds a line; called by one thread. After STENO_EFULL or STENO_EIO the line must not be passed
- * on. */
+/* Adds a line. Only one thread may call it. After STENO_EFULL or STENO_EIO the line must not be
+ * passed on. */
 int acp_journal_put(
     struct acp_journal *j, enum acp_kind kind, struct str bytes, struct steno_error *err);
-/* Nothing more will be written. */
+/* Says that nothing more will be written. */
 void acp_journal_end(struct acp_journal *j);
 
 /*
- * The next frame, for one other thread: 1; 0 at the end (waits until there is more or
- * acp_journal_end was called, for a journal that is being written); or a negative code.
+ * Reads the next frame; only one other thread may call it. Returns 1; 0 at the end; or a negative
+ * code. While the journal is being written, it waits for more frames or for acp_journal_end.
  */
 int acp_journal_next(struct acp_journal *j, struct acp_frame *out, struct steno_error *err);
 
-/* Gives it another name (kept_...): something in it cannot be recorded, and it is not read again.
- */
+/* Renames the journal (kept_...), because something in it cannot be recorded. It is not read
+ * again. */
 void acp_journal_set_aside(struct acp_journal *j);
-/* Closes the journal; the file stays, or is removed. */
+/* Closes the journal. The file stays, or is removed if `remove`. */
 void acp_journal_close(struct acp_journal *j, bool remove);
 
 #endif

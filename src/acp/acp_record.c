@@ -13,8 +13,8 @@
 #include "base/text.h"
 
 #define TITLE_CUT 80
-#define TOLD_MAX 256        /* messages that may be told once more as a whole */
-#define STORED_MAX 10000000 /* appends of one journal; a number that is larger is not ours */
+#define TOLD_MAX 256        /* messages that may be sent again as a whole */
+#define STORED_MAX 10000000 /* appends of one journal; a larger number is not ours */
 
 /* ---- opening ---- */
 
@@ -60,7 +60,8 @@ static int create(
                             opt->store, opt->project, opt->conversation, json, &r->conv, err)
                       : error_nomem(err);
         if (rc == STENO_ECONFLICT) {
-                /* From before a kill, or made by the MCP server of the session. */
+                /* The conversation may exist already, from before a kill, or because the MCP server
+                 * of the session made it. */
                 rc = steno_conv_open(opt->store, opt->project, opt->conversation, &r->conv, err);
                 if (rc == 0)
                         steno_conv_set_meta(r->conv, json, NULL);
@@ -78,7 +79,7 @@ static int fork_from(
         if (rc == 0)
                 rc = steno_fork(from, &fork, &r->conv, err);
         steno_conv_close(from);
-        return rc == 0 ? 0 : create(r, opt, err); /* without its past, rather than not at all */
+        return rc == 0 ? 0 : create(r, opt, err); /* better without its past than not at all */
 }
 
 static bool has_title(struct steno_conv *conv)
@@ -104,7 +105,7 @@ static int open_conversation(
                 rc = steno_conv_open(opt->store, opt->project, opt->conversation, &r->conv, err);
         else
                 rc = create(r, opt, err);
-        if (rc == STENO_ENOTFOUND) /* it was removed meanwhile */
+        if (rc == STENO_ENOTFOUND) /* the conversation was removed meanwhile */
                 rc = create(r, opt, err);
         if (rc == 0 && opt->again)
                 rc = steno_read(r->conv, 0, 0, note_stored, r, err);
@@ -350,7 +351,7 @@ void acp_put_blocks_text(const struct json *j, json_ref blocks, struct buf *out,
         }
 }
 
-/* An image is a part that models understand. */
+/* Writes an image as a part that models understand. */
 static bool put_image(const struct json *j, json_ref block, struct jsonw *w)
 {
         struct str data = json_inner(j, json_get(j, block, "data"));
@@ -373,7 +374,8 @@ static bool put_image(const struct json *j, json_ref block, struct jsonw *w)
         return true;
 }
 
-/* The content of a user's message: a text, or parts. True: some blocks say more than that. */
+/* Writes the content of a user's message: a text, or parts. True: some blocks contain more than
+ * that. */
 static bool put_user_content(const struct json *j, json_ref blocks, struct jsonw *w)
 {
         bool more = false;
@@ -403,7 +405,7 @@ static bool put_user_content(const struct json *j, json_ref blocks, struct jsonw
         return more;
 }
 
-/* The first line of the first prompt. */
+/* The title is the first line of the first prompt. */
 static void set_title(struct acp_record *r, struct str text)
 {
         struct buf patch;
@@ -457,9 +459,9 @@ void acp_record_prompt(struct acp_record *r, const struct json *j, json_ref prom
         buf_release(&bare);
 }
 
-/* ---- the message that is being told ---- */
+/* ---- the message that is arriving ---- */
 
-/* Some agents repeat a prompt as they got it. */
+/* Is it an echo? Some agents repeat the user's prompt. */
 static bool is_echo(const struct acp_record *r)
 {
         struct buf bare;
@@ -485,7 +487,7 @@ static void put_calls(struct acp_record *r, struct jsonw *w, struct acp_item *it
         jsonw_array_end(w);
 }
 
-/* What the message alone cannot say. */
+/* Writes what the message alone cannot express. */
 static void put_beside(struct acp_record *r, const struct acp_item *item, struct jsonw *w)
 {
         if (!r->open_id && !r->blocks.n && !item->call_count)
@@ -538,7 +540,7 @@ static struct acp_item *make_message(struct acp_record *r, size_t calls)
         return item;
 }
 
-/* Remembers what was recorded under a messageId. */
+/* Remembers the text that was recorded under a messageId. */
 static void note_told(struct acp_record *r)
 {
         struct buf bare;
@@ -586,11 +588,13 @@ void acp_record_flush(struct acp_record *r)
         clear_open(r);
 }
 
-/* A piece of a message; it begins another one where it is not of the one that is open. */
+/* Begins a piece of a message. If it does not belong to the open message, it begins a new
+ * message. */
 static void begin(struct acp_record *r, enum acp_said kind, const struct json *j, json_ref update)
 {
         char *id = json_dup_string(j, json_get(j, update, "messageId"));
-        /* Thoughts belong to the message behind them, though some agents number them apart. */
+        /* Thoughts belong to the message behind them, though some agents give them another
+         * messageId. */
         bool thoughts = kind == ACP_SAID_ASSISTANT && r->open == kind && r->text.n == 0;
         bool other = id && r->open_id && strcmp(id, r->open_id) != 0 && !thoughts;
         if (r->unwritten || (r->open != ACP_SAID_OTHER && (r->open != kind || other)))
@@ -652,7 +656,8 @@ static bool was_told(struct acp_record *r, const struct json *j, json_ref update
         return true;
 }
 
-/* user_message, agent_message and agent_thought of version 2: all of it at once, or once more. */
+/* Takes user_message, agent_message and agent_thought of version 2: a whole message, which may have
+ * been sent before. */
 static void take_whole(
     struct acp_record *r, enum acp_said kind, bool thought, const struct json *j, json_ref update)
 {

@@ -13,17 +13,17 @@
 #include "base/limits.h"
 #include "base/text.h"
 
-/* What a client is asked to keep of a terminal's output. It holds this in memory, but only of
+/* The client is asked to keep this much of a terminal's output. It needs the memory only for
  * commands that print so much. */
 #define RAISED_LIMIT (256 * MIB)
-#define FETCH_MS 10000 /* a release waits no longer for a client that does not answer */
-#define HUGE_NOTE 4096 /* bytes that are kept of a line that is too long */
+#define FETCH_MS 10000 /* how long a release waits for the client's answer */
+#define HUGE_NOTE 4096 /* number of bytes that are kept of a line that is too long */
 
-/* What an answer will be about. */
+/* The request that an answer belongs to. */
 enum about {
         OF_INITIALIZE,
         OF_SECRET,   /* authenticate */
-        OF_SESSION,  /* a session that begins, goes on or is forked */
+        OF_SESSION,  /* a session begins, is loaded or is forked */
         OF_PROMPT,   /* a turn */
         OF_TERMINAL, /* terminal/create */
         OF_OUTPUT,   /* terminal/output */
@@ -33,12 +33,12 @@ enum about {
 struct waiting {
         struct waiting *next;
         enum about about;
-        char *id;           /* JSON, as it stands in the request */
+        char *id;           /* JSON, as in the request */
         char *conversation; /* OF_SESSION */
         char *session;      /* OF_SESSION, OF_PROMPT, OF_TERMINAL */
         bool limited;       /* OF_TERMINAL */
         uint64_t limit;     /* OF_TERMINAL, OF_OUTPUT */
-        char *held;         /* OF_FETCH: the release that waits for it; NULL: none */
+        char *held;         /* OF_FETCH: the terminal/release that waits for it; NULL: none */
         size_t held_n;
         int64_t deadline;
 };
@@ -48,7 +48,7 @@ struct terminal {
         char *session;
         char *id;
         bool limited;
-        uint64_t limit; /* that the agent asked for */
+        uint64_t limit; /* the limit that the agent asked for */
 };
 
 struct acp_relay {
@@ -56,12 +56,14 @@ struct acp_relay {
         char *agent;
         bool second;               /* version 2 of the protocol */
         bool takes_stdio;          /* version 2: the agent starts MCP servers */
-        struct waiting *of_client; /* the agent's answers to these requests are awaited */
-        struct waiting *of_agent;  /* the client's answers */
+        struct waiting *of_client; /* the client's requests that the agent has not answered
+                                      yet */
+        struct waiting *of_agent;  /* the agent's and our own requests that the client has not
+                                      answered yet */
         struct terminal *terminals;
         unsigned fetches;
         struct json j;
-        struct buf line; /* a line that was changed */
+        struct buf line; /* a changed line */
 };
 
 /* ---- lists ---- */
@@ -90,7 +92,7 @@ static struct waiting *waiting_add(struct waiting **list, enum about about, stru
         return w;
 }
 
-/* Takes the one with this id out of the list. */
+/* Removes the request with this id from the list. */
 static struct waiting *waiting_take(struct waiting **list, struct str id)
 {
         for (; *list; list = &(*list)->next) {
@@ -169,7 +171,7 @@ static void send(struct acp_relay *r, enum acp_side to, struct str bytes)
 
 /* ---- changing a line ---- */
 
-/* The line with its edits; what stands around the JSON, the line feed too, stays. */
+/* Returns the line with its edits. The bytes around the JSON stay, including the line feed. */
 static struct str edited(struct acp_relay *r, struct json_edits *edits, struct str line)
 {
         struct str root = json_raw(&r->j, 0);
@@ -218,7 +220,7 @@ static bool has_server(const struct json *j, json_ref servers)
         return false;
 }
 
-/* The line with our server among those of the session. */
+/* Returns the line with our server added to those of the session. */
 static struct str with_server(struct acp_relay *r, const char *conversation, struct str line)
 {
         const struct json *j = &r->j;
@@ -252,7 +254,8 @@ static struct str with_server(struct acp_relay *r, const char *conversation, str
         return out;
 }
 
-/* The conversation of a request about a session: where it is recorded already, or a new one. */
+/* Chooses the conversation of a request about a session: the one in which it is recorded already,
+ * or a new one. */
 static bool choose_conversation(struct acp_relay *r, const char *session, bool fork,
     char out[ID_MAX + 1], char from[ID_MAX + 1])
 {
@@ -265,7 +268,7 @@ static bool choose_conversation(struct acp_relay *r, const char *session, bool f
         return known;
 }
 
-/* What the scribe has to know of it stands in the journal before the request. */
+/* Writes what the scribe must know about a session to the journal, before the request. */
 static int note_session(struct acp_relay *r, struct str id, const char *session, const char *out,
     const char *from, bool known, struct steno_error *err)
 {
@@ -381,7 +384,8 @@ static void take_created(struct acp_relay *r, struct waiting *w, json_ref result
         r->terminals = t;
 }
 
-/* The end of the output, as long as the agent had asked for, from the beginning of a character. */
+/* Returns the end of the output with the length that the agent asked for, beginning with a whole
+ * character. */
 static struct str cut_output(struct acp_relay *r, uint64_t limit, json_ref result, struct str line)
 {
         const struct json *j = &r->j;
@@ -409,7 +413,8 @@ static struct str cut_output(struct acp_relay *r, uint64_t limit, json_ref resul
         return out;
 }
 
-/* The limit is kept with the request: its answer may come after the terminal was released. */
+/* The limit is kept with the request, because the answer may come after the terminal was
+ * released. */
 static void take_output_request(struct acp_relay *r, struct str id, json_ref params)
 {
         char *session = json_dup_string(&r->j, json_get(&r->j, params, "sessionId"));
@@ -422,7 +427,8 @@ static void take_output_request(struct acp_relay *r, struct str id, json_ref par
         free(name);
 }
 
-/* Asks the client for all of a terminal's output. `held` is passed on when it answers. */
+/* Asks the client for the whole output of a terminal. `held` is passed on when the client
+ * answers. */
 static int fetch(
     struct acp_relay *r, const struct terminal *t, struct str held, struct steno_error *err)
 {
@@ -462,7 +468,7 @@ static int fetch(
         return rc;
 }
 
-/* 1: the release waits. */
+/* Returns 1 if the release must wait. */
 static int take_release(
     struct acp_relay *r, json_ref params, struct str line, struct steno_error *err)
 {
@@ -557,7 +563,7 @@ static struct str take_answer(struct acp_relay *r, enum acp_side to, struct str 
                 fetch_left(r, w->session);
         }
         if (w->about == OF_FETCH || w->about == OF_PROMPT)
-                out = (struct str){0}; /* the agent did not ask for it, or it has been sent */
+                out = (struct str){0}; /* the agent did not ask for it, or it was sent already */
         waiting_free(w);
         return out;
 }
@@ -587,7 +593,7 @@ int acp_relay_take(struct acp_relay *r, enum acp_side to, struct str line, struc
                      json_type(&r->j, 0) == JSON_OBJECT;
         struct str id = known ? json_raw(&r->j, json_get(&r->j, 0, "id")) : (struct str){0};
         json_ref method = known ? json_get(&r->j, 0, "method") : JSON_NONE;
-        /* A note of ours has to stand before the request that it is about. */
+        /* Our own note must be in the journal before the request that it is about. */
         if (id.n && method != JSON_NONE && client)
                 rc = take_client_request(r, id, method, line, &out, err);
         if (rc == 0 && text.n && !is_secret(r, client, id, method))
@@ -622,7 +628,7 @@ int acp_relay_tick(struct acp_relay *r)
                                 send(r, ACP_TO_CLIENT, str_span(w->held, w->held_n));
                         free(w->held);
                         w->held = NULL;
-                        w->deadline = INT64_MAX; /* a late answer is still ours */
+                        w->deadline = INT64_MAX; /* a late answer still belongs to us */
                 }
                 if (w->about == OF_FETCH && w->deadline != INT64_MAX &&
                     (next < 0 || w->deadline - now < next))

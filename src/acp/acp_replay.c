@@ -76,7 +76,7 @@ static int note(void *ctx, const struct steno_record *record)
         return 0;
 }
 
-/* ---- what is told ---- */
+/* ---- what the agent repeats ---- */
 
 static bool has_text(const struct buf *all, size_t *at, struct str text)
 {
@@ -115,7 +115,7 @@ static bool is_stored(struct old *old, const struct acp_item *item)
         return has_text(&old->assistant, &old->assistant_at, buf_str(&item->text));
 }
 
-/* The item behind the last one that is stored. */
+/* Returns the item behind the last one that is stored. */
 static struct acp_item *find_new(struct old *old, struct acp_item *list)
 {
         struct acp_item *first = old->any ? NULL : list;

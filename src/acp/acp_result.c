@@ -27,7 +27,7 @@ int acp_output_begin(struct acp_record *r, const char *tool, const char *call, b
 
 /* ---- the text of a result ---- */
 
-/* Members of rawOutput that hold what a command printed, in the agents that there are. */
+/* Members of rawOutput in which known agents give what a command printed. */
 static const char *const printed[] = {"aggregated_output", "formatted_output", "output", "stdout"};
 
 static void put_raw_text(const char *raw, bool anything, struct buf *out, int64_t *code, bool *has)
@@ -144,7 +144,7 @@ static void put_call_fields(
         acp_call_put_about(c, true, output, b);
         if (c->terminal && !b->failed) {
                 struct jsonw inside = b->n - from > 2 ? jsonw_behind(b) : jsonw_to(b);
-                b->n--; /* one more member before the brace */
+                b->n--; /* there is one more member before the brace */
                 put_terminal_about(&inside, c->terminal);
                 buf_putc(b, '}');
         }

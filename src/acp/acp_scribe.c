@@ -10,24 +10,25 @@
 #include "base/json.h"
 #include "base/limits.h"
 
-/* What the relay decided about a request of the client. */
+/* A decision of the relay about a request of the client. */
 struct decision {
         struct decision *next;
         char *id;
         char *conversation, *known, *agent;
         char *cwd;
-        bool replays; /* the agent tells the session again */
+        bool replays; /* the agent replays the session */
 };
 
 /* A request that has no answer yet. */
 struct asked {
         struct asked *next;
-        char *id; /* JSON, as it stands there */
+        char *id; /* JSON, as in the request */
         char *method;
-        char *params; /* JSON; NULL where nothing of it is needed */
+        char *params; /* JSON; NULL if it is not needed */
         char *session;
-        struct decision *decision; /* of a request that begins or loads a session */
-        struct acp_record *record; /* and where it is recorded, once the agent has taken it up */
+        struct decision *decision; /* for a request that begins or loads a session */
+        struct acp_record *record; /* its record, as soon as the agent has accepted the
+                                      session */
 };
 
 struct session {
@@ -206,8 +207,8 @@ static struct acp_record *begin_session(struct scribe *s, struct asked *a)
         return a->record;
 }
 
-/* The record of a session. One that is told of before the answer that begins it is the one that was
- * asked for. */
+/* Returns the record of a session. If a session is mentioned before the answer that begins it, it
+ * is the session that was requested. */
 static struct acp_record *find_session(struct scribe *s, const char *id)
 {
         struct session *m = s->sessions;
@@ -244,7 +245,7 @@ static void put_error_or_result(struct scribe *s, struct buf *b)
         }
 }
 
-/* What a person reads of it: the method, and how it was answered. */
+/* Writes a text for people: the method, and how it was answered. */
 static void put_words(struct scribe *s, const struct asked *a, bool answered, struct buf *out)
 {
         json_ref result = json_get(&s->j, 0, "result");
@@ -470,7 +471,7 @@ static bool has_failed(const struct scribe *s)
         return failed;
 }
 
-/* What nobody has answered. */
+/* Records the requests that were never answered. */
 static void put_unanswered(struct scribe *s, const struct asked *list)
 {
         for (const struct asked *a = list; a; a = a->next) {
@@ -524,7 +525,7 @@ void acp_scribe_read(struct steno_store *store, struct acp_journal *journal, boo
         struct acp_frame f;
         int rc;
         json_init(&s.j);
-        /* After a failure the rest is read at the next start. */
+        /* After a failure, the rest of the journal is read at the next start. */
         while ((rc = acp_journal_next(journal, &f, &err)) == 1)
                 if (!has_failed(&s))
                         take_frame(&s, &f);

@@ -1,5 +1,5 @@
 /*
- * acp_scribe.h - reads a journal and records what it says.
+ * acp_scribe.h - reads a journal and records its lines.
  *
  * It runs on a thread of its own while lines are passed on, or at once for a journal that was left.
  */
@@ -14,12 +14,12 @@
 
 struct acp_scribe_result {
         uint64_t sessions;
-        bool failed;            /* the journal is to be read again later */
-        bool refused;           /* something in it cannot be recorded */
-        struct steno_error why; /* of either */
+        bool failed;            /* the journal must be read again later */
+        bool refused;           /* something in the journal cannot be recorded */
+        struct steno_error why; /* the error of either */
 };
 
-/* Reads the journal to its end. `again`: some of it may be recorded. */
+/* Reads the journal to its end. `again`: a part of it may be recorded already. */
 void acp_scribe_read(struct steno_store *store, struct acp_journal *journal, bool again,
     struct acp_scribe_result *out);
 

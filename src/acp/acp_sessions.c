@@ -31,7 +31,7 @@ static bool is_of(const struct json *j, const struct acp_session_key *key)
                json_is(j, json_get(j, 0, "project"), key->project);
 }
 
-/* The last line that is of this session. */
+/* Finds the last line of this session. */
 static bool find_in(struct str text, const struct acp_session_key *key, char *conversation)
 {
         struct json j;

@@ -1,8 +1,8 @@
 /*
- * acp_sessions.h - which conversation a session of an agent is recorded in.
+ * acp_sessions.h - finds the conversation in which a session of an agent is recorded.
  *
- * A line for each session in acp/sessions of the store. If the file is lost, a session that is
- * loaded again begins a new conversation.
+ * The file acp/sessions of the store has a line for each session. If the file is lost, a session
+ * that is loaded again begins a new conversation.
  */
 #ifndef ACP_ACP_SESSIONS_H
 #define ACP_ACP_SESSIONS_H
@@ -15,11 +15,11 @@
 
 struct acp_session_key {
         const char *project;
-        const char *agent; /* the name that it gives itself, or that of its program */
+        const char *agent; /* the name that the agent sends, or the name of its program */
         const char *session;
 };
 
-/* False: it is not known. */
+/* Finds the conversation of a session. False: it is not known. */
 bool acp_sessions_find(const struct env *env, const char *path, const struct acp_session_key *key,
     char conversation[ID_MAX + 1]);
 /* Errors are ignored: after one, a later load of the session begins a new conversation. */

@@ -1,11 +1,11 @@
 /*
  * acp_terminal.c - terminals: four shapes of output. See acp_record.h
  *
- *   terminal/...        the client runs the command and tells all of the output each time
- *   _meta.terminal_...  the agent runs it and tells pieces in updates of the call
- *   terminal_update,    the agent runs it and tells pieces, or all, in updates of their own, as
+ *   terminal/...        the client runs the command and sends the whole output each time
+ *   _meta.terminal_...  the agent runs it and sends pieces in updates of the call
+ *   terminal_update,    the agent runs it and sends pieces, or all, in updates of their own, as
  *   terminal_output_..  base64
- *   text in a call      the agent tells the output with the call's end (acp_result.c)
+ *   text in a call      the agent sends the output with the call's end (acp_result.c)
  */
 #include "acp/acp_record.h"
 
@@ -16,8 +16,8 @@
 #include "base/base64.h"
 #include "base/limits.h"
 
-#define EARLY_MAX (8 * MIB) /* pieces that wait for the call that shows the terminal */
-#define AGAIN_MAX (1 * GIB) /* pieces that may be stored from before a kill */
+#define EARLY_MAX (8 * MIB) /* bytes of pieces that wait for the call that shows the terminal */
+#define AGAIN_MAX (1 * GIB) /* bytes of pieces that may be stored from before a kill */
 
 struct acp_terminal *acp_terminal_get(struct acp_record *r, struct str id, bool make)
 {
@@ -63,7 +63,7 @@ void acp_terminal_take(struct acp_record *r, struct acp_terminal *t)
                 acp_index_remove(&r->terminals_by_call, &t->by_call);
 }
 
-/* A call shows it. */
+/* Sets the call that shows the terminal. */
 static void set_call(struct acp_record *r, struct acp_terminal *t, const char *call)
 {
         t->call = strdup(call);
@@ -71,7 +71,7 @@ static void set_call(struct acp_record *r, struct acp_terminal *t, const char *c
                 acp_index_add(&r->terminals_by_call, &t->by_call, t->call, t);
 }
 
-/* Its call may be over with it. */
+/* Ends a terminal. This may end its call. */
 static void end(struct acp_record *r, struct acp_terminal *t)
 {
         char call[CALL_ID_MAX + 1];
@@ -83,14 +83,14 @@ static void end(struct acp_record *r, struct acp_terminal *t)
                 }
                 return;
         }
-        snprintf(call, sizeof call, "%s", t->call); /* the terminal may be gone with its call */
+        snprintf(call, sizeof call, "%s", t->call); /* this may free the terminal */
         acp_call_settle(r, call);
 }
 
 /* ---- pieces ---- */
 
-/* Pieces go to a file as soon as it is known whose they are. What may be stored already, or was
- * told before, waits for its end. */
+/* Writes pieces to a file as soon as their call is known. Pieces that may be stored already, or
+ * that may be repeated, are held until the terminal ends. */
 static void flow(struct acp_record *r, struct acp_terminal *t)
 {
         struct steno_error err = {0};
@@ -247,7 +247,7 @@ void acp_terminal_take_meta(
                 return;
         take_exit(t, j, over);
         if (t->call && strcmp(t->call, call) == 0)
-                t->ended = true; /* the call itself is being told, and settled then */
+                t->ended = true; /* this update also settles the call */
         else
                 end(r, t);
 }
@@ -346,7 +346,7 @@ void acp_terminals_settle(struct acp_record *r, bool all)
         while (t) {
                 struct acp_terminal *next = t->next;
                 bool claimed = t->call && !t->own_call && acp_call_find(r, t->call);
-                /* One that has just ended may still be shown by a call that is told next. */
+                /* A terminal that has just ended may still be shown by a later call. */
                 if (all || (t->ended && !claimed && (t->call || t->own_call))) {
                         acp_terminal_take(r, t);
                         acp_terminal_store(r, t);
