@@ -17,9 +17,9 @@
 #define KEY_VERSION "io.modelcontextprotocol/protocolVersion"
 #define KEY_CAPABILITIES "io.modelcontextprotocol/clientCapabilities"
 #define KEY_SERVER "io.modelcontextprotocol/serverInfo"
-#define ASSUMED "2025-03-26" /* of a legacy HTTP request without a version header */
+#define ASSUMED "2025-03-26" /* the revision of a legacy HTTP request without a version header */
 #define NAME_MAX_BYTES (4 * KIB)
-#define PROGRESS_MS 100 /* between two notifications */
+#define PROGRESS_MS 100 /* time between two notifications */
 
 static const char *const LEGACY[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
 #define LEGACY_COUNT (sizeof LEGACY / sizeof *LEGACY)
@@ -30,7 +30,7 @@ static const char INSTRUCTIONS[] =
     "a stub in the conversation names the ref (ctx_...). Read them with context_read, context_tail "
     "and context_grep instead of running a tool again; conversation_read shows earlier messages.";
 
-/* ---- taking a message apart ---- */
+/* ---- parsing a message ---- */
 
 static void refuse(struct mcpd_message *m, int code, const char *why)
 {
@@ -54,11 +54,11 @@ static void set_revision(struct mcpd_message *m, struct str revision)
         m->revision[n] = '\0';
 }
 
-/* A header's value may be =?base64?...?=. False: it is no such thing, or not `want`. */
+/* Does the header have this value? It may be written as =?base64?...?=. */
 static bool header_is(const char *header, struct str want)
 {
         static const char BEGIN[] = "=?base64?";
-        struct str h = str_trim(str_of(header)); /* blanks around a value are not part of it */
+        struct str h = str_trim(str_of(header)); /* blanks around a value do not count */
         if (!str_starts(h, BEGIN) || h.n < sizeof BEGIN + 1 || memcmp(h.p + h.n - 2, "?=", 2) != 0)
                 return str_eq(h, want);
         struct str code = str_span(h.p + sizeof BEGIN - 1, h.n - sizeof BEGIN - 1);
@@ -68,7 +68,7 @@ static bool header_is(const char *header, struct str want)
         return same;
 }
 
-/* The member that Mcp-Name repeats, or NULL. */
+/* Returns the member that the header Mcp-Name repeats, or NULL. */
 static const char *named_by(const char *method)
 {
         if (strcmp(method, "tools/call") == 0 || strcmp(method, "prompts/get") == 0)
@@ -84,7 +84,7 @@ static bool name_agrees(const struct mcpd_message *m, const char *header)
                 return true;
         buf_init(&name, NAME_MAX_BYTES);
         bool given = json_string(&m->j, json_get(&m->j, m->params, key), &name, NULL);
-        /* Where the body has no name, the method says what is missing. */
+        /* If the body has no name, the method itself reports what is missing. */
         bool same = !given || (header && !name.failed && header_is(header, buf_str(&name)));
         buf_release(&name);
         return same;
@@ -123,7 +123,7 @@ static void check_modern(
         }
 }
 
-/* The revision of a legacy request. An initialize brings its own. */
+/* Sets the revision of a legacy request. An initialize names its own. */
 static void check_legacy(struct mcpd_message *m, const struct mcpd_headers *h, const char *agreed)
 {
         json_ref wanted = json_get(&m->j, m->params, "protocolVersion");
@@ -139,7 +139,7 @@ static void check_legacy(struct mcpd_message *m, const struct mcpd_headers *h, c
         }
 }
 
-/* Which era, and is it spoken as it should be? */
+/* Decides which era a message belongs to, and checks it by the rules of this era. */
 static void check_era(struct mcpd_message *m, const struct mcpd_headers *h, const char *agreed)
 {
         json_ref meta = json_get(&m->j, m->params, "_meta");
@@ -381,7 +381,7 @@ static void discover(struct mcpd_call *c)
         put_capabilities(&c->w, c->scope);
 }
 
-/* A name that is too long was not kept. */
+/* A name that is too long was not kept, so it cannot be shown. */
 static void fail_no_method(struct mcpd_call *c)
 {
         if (c->m->method[0])
@@ -390,7 +390,7 @@ static void fail_no_method(struct mcpd_call *c)
                 mcpd_fail(c, MCPD_NO_METHOD, "there is no method of this name");
 }
 
-/* For the suite alone, whose check of caching asks for it. */
+/* Only for the conformance suite, whose test of caching calls it. */
 static void list_prompts(struct mcpd_call *c)
 {
         if (c->scope->fixtures) {
@@ -412,7 +412,7 @@ static const struct method {
         const char *name;
         enum eras eras;
         void (*run)(struct mcpd_call *c);
-        int64_t ttl_ms; /* how long a modern client may keep it; -1: results are not kept */
+        int64_t ttl_ms; /* how long a modern client may cache the result; -1: not at all */
 } METHODS[] = {
     {"initialize", OLD, initialize, -1},
     {"ping", OLD, ping, -1},
@@ -434,7 +434,7 @@ static const struct method *find_method(const struct mcpd_message *m)
         return NULL;
 }
 
-/* What every modern result carries besides its own members. */
+/* Writes the members that every modern result has. */
 static void put_modern(struct jsonw *w, const struct method *method)
 {
         jsonw_field_cstr(w, "resultType", "complete");

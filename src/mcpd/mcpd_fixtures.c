@@ -1,6 +1,6 @@
 /*
- * mcpd_fixtures.c - tools and resources that the MCP conformance suite asks for by name. They take
- * the place of the real ones with `steno mcp --conformance`, which has no store.
+ * mcpd_fixtures.c - tools and resources that the MCP conformance suite calls by name. They replace
+ * the real ones with `steno mcp --conformance`, which has no store.
  */
 #include "mcpd/mcpd_call.h"
 
@@ -19,7 +19,7 @@
 #define NO_ARGUMENTS "{\"type\":\"object\",\"properties\":{}}"
 #define PROGRESS_PAUSE_MS 50
 
-/* A schema with the keywords of JSON Schema 2020-12 that a server must pass on as they are. */
+/* A schema with the keywords of JSON Schema 2020-12 that a server must not change. */
 #define SCHEMA_2020                                                                                \
         "{\"$schema\":\"https://json-schema.org/draft/2020-12/schema\",\"type\":\"object\","       \
         "\"$defs\":{\"address\":{\"$anchor\":\"addressDef\",\"type\":\"object\",\"properties\":{"  \
@@ -32,18 +32,18 @@
         "\"required\":[\"contactMethod\"]},\"then\":{\"required\":[\"phone\"]},"                   \
         "\"else\":{\"required\":[\"email\"]},\"additionalProperties\":false}"
 
-/* Three steps, told of. */
+/* Reports three steps. */
 static void report_progress(struct mcpd_call *c)
 {
         for (unsigned done = 1; done <= 3; done++) {
                 if (mcpd_progress(c, "fixture", done, 3))
                         return;
-                c->told_at = 0; /* each step counts, however close they are */
+                c->told_at = 0; /* report each step, without a minimum time between them */
                 wait_sleep(PROGRESS_PAUSE_MS);
         }
 }
 
-/* A tool for clients that can sample. */
+/* A tool that needs a client with sampling. */
 static void need_sampling(struct mcpd_call *c)
 {
         const struct json *j = &c->m->j;
@@ -139,7 +139,7 @@ void mcpd_fixtures_templates(struct mcpd_call *c)
                 "\"mimeType\":\"application/json\"}]"));
 }
 
-/* "test://template/ID/data": the id in it, or nothing. */
+/* Returns the ID in "test://template/ID/data", or nothing. */
 static struct str template_id(struct str uri)
 {
         static const char BEFORE[] = "test://template/", BEHIND[] = "/data";

@@ -1,9 +1,9 @@
 /*
  * mcpd_read.c - conversation_read, conversation_search and conversation_list.
  *
- * Messages come from views of a step each: one message, or a message with calls and their results,
- * which views never split. So a page ends when its bytes are used up, and amendments are applied.
- * Long texts are shortened; the whole message is read with seq and offset.
+ * Messages come from views. Each view has one step: one message, or a message with calls and their
+ * results, which views never split. So a page can end when its bytes are used up, and amendments
+ * are applied. Long texts are shortened; seq and offset read the whole message.
  */
 #include "mcpd/mcpd_call.h"
 
@@ -16,11 +16,11 @@
 
 #define LIMIT_DEFAULT 20
 #define LIMIT_MAX 100
-#define TEXT_MAX 2000             /* bytes of one text before it is shortened */
-#define PAGE_MAX CONTEXT_READ_MAX /* bytes of texts on a page: as much as of an output */
+#define TEXT_MAX 2000             /* a longer text is shortened to this many bytes */
+#define PAGE_MAX CONTEXT_READ_MAX /* bytes of texts on a page, the same as for an output */
 #define QUERY_MAX (8 * KIB)
 #define STEP_MAX                                                                                   \
-        (2 * MESSAGE_MAX) /* a step: a message with calls and its results, which are stubs */
+        (2 * MESSAGE_MAX) /* for a step: a message with calls and its results, which are stubs */
 
 /* ---- arguments ---- */
 
@@ -65,8 +65,8 @@ static int drop(void *ctx, const void *p, size_t n)
         return 0;
 }
 
-/* A view as JSON in `out` (NULL: nobody needs it) and where it lies. first is 0: nothing is there.
- */
+/* Writes a view as JSON to `out` (NULL: it is not needed) and returns its place. first is 0: the
+ * view is empty. */
 static int take_view(struct steno_conv *conv, const struct steno_view_options *how, struct buf *out,
     struct step *step, struct steno_error *err)
 {
@@ -94,12 +94,12 @@ static int take_view(struct steno_conv *conv, const struct steno_view_options *h
         return rc;
 }
 
-/* ---- a message as it is shown ---- */
+/* ---- writing a message for the model ---- */
 
 struct showing {
         struct jsonw w;
-        uint64_t bytes; /* of texts */
-        bool shortened; /* the message at hand */
+        uint64_t bytes; /* of the texts so far */
+        bool shortened; /* the current message was shortened */
 };
 
 static void put_short(struct showing *s, const char *key, struct str text)
@@ -119,7 +119,7 @@ static void put_short(struct showing *s, const char *key, struct str text)
         buf_release(&b);
 }
 
-/* The text of a content: a string, or the texts of its parts. */
+/* Writes the text of a content: a string, or the texts of its parts. */
 static void put_content(struct showing *s, const struct json *j, json_ref content)
 {
         struct buf b;
@@ -179,7 +179,7 @@ static void put_message(struct showing *s, uint64_t seq, const struct json *j, j
         jsonw_object_end(&s->w);
 }
 
-/* The messages of a step, each with the seq that the step begins with. */
+/* Writes the messages of a step, each with the seq of the step's beginning. */
 static int put_step(struct showing *s, const struct buf *text, const struct step *step,
     uint64_t *count, struct steno_error *err)
 {
@@ -197,10 +197,10 @@ static int put_step(struct showing *s, const struct buf *text, const struct step
 
 /* ---- a page ---- */
 
-/* Where a page begins, and how much it has at most. */
+/* Where a page begins, and its maximum size. */
 struct range {
         uint64_t after;
-        uint64_t before; /* 0: no bound */
+        uint64_t before; /* 0: no limit */
         uint64_t limit;
 };
 
@@ -235,7 +235,7 @@ static int put_page(
         return rc;
 }
 
-/* The newest ones, also of those before a seq: find out where the last `limit` of them begin. */
+/* Finds where the last `limit` messages begin, or the last ones before a seq. */
 static int find_newest(struct steno_conv *conv, struct range *r, struct steno_error *err)
 {
         struct steno_view_options newest = {.before_seq = r->before, .last = r->limit};
@@ -316,7 +316,7 @@ int mcpd_read(const struct mcpd_scope *scope, struct steno_conv *conv, const str
         return (is_given(args, "seq") ? read_whole : read_messages)(conv, args, out, err);
 }
 
-/* ---- what searches and lists are asked with ---- */
+/* ---- options of searches and lists ---- */
 
 struct asked {
         uint32_t limit;
@@ -337,7 +337,7 @@ static int take_asked(struct asked *a, const struct json *args, struct steno_err
         return rc ? rc : buf_check(&a->query, err);
 }
 
-/* Writes what was found, and releases all of it. */
+/* Writes the result, and releases everything. */
 static int give(struct asked *a, int rc, char *json, struct buf *out)
 {
         if (rc == 0)

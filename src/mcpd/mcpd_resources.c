@@ -1,7 +1,7 @@
 /*
- * mcpd_resources.c - artifacts as resources: the list, the templates, and reading a page.
+ * mcpd_resources.c - artifacts as resources: lists them, lists the templates, and reads a page.
  *
- * Cursors are the ref that the page before ended with, or in a project the cursor of the list of
+ * A cursor is the last ref of the page before or, in a project, the cursor of the list of
  * conversations.
  */
 #include "mcpd/mcpd_call.h"
@@ -18,8 +18,8 @@
 #include "base/percent.h"
 #include "base/text.h"
 
-#define LIST_PAGE 100         /* resources */
-#define LIST_CONVERSATIONS 20 /* of a project, on one page, with their newest resources */
+#define LIST_PAGE 100         /* number of resources */
+#define LIST_CONVERSATIONS 20 /* of a project on one page, with their newest resources */
 #define LIST_OF_EACH 50
 #define URI_MAX (4 * KIB)
 #define ARTIFACTS "steno:///artifacts/"
@@ -51,7 +51,7 @@ void mcpd_put_uri(
         put_percent(out, ref);
 }
 
-/* An address that was taken apart. */
+/* A parsed address. */
 struct address {
         struct arena arena;
         struct str conversation; /* NUL-terminated, and so is the ref */
@@ -135,7 +135,7 @@ void mcpd_put_link(struct jsonw *w, const struct mcpd_scope *scope, const char *
         buf_release(&uri);
 }
 
-/* Resources of one conversation behind `after`; how many there were. */
+/* Writes the resources of one conversation behind `after`; *count becomes their number. */
 static int put_artifacts(struct mcpd_call *c, struct steno_conv *conv, const char *after,
     unsigned limit, struct buf *last, uint32_t *count, struct steno_error *err)
 {
@@ -181,7 +181,7 @@ static int list_one(
         if (rc == 0 && count < LIST_PAGE)
                 buf_clear(next);
         steno_conv_close(conv);
-        /* A cursor is a ref that is there, or none of ours. */
+        /* If the ref in a cursor does not exist, the cursor is not ours. */
         return cursor && rc == STENO_ENOTFOUND ? STENO_EINVAL : rc;
 }
 
@@ -206,7 +206,8 @@ static int list_project(
                 uint32_t count;
                 buf_clear(&id);
                 json_string(&j, json_get(&j, r, "id"), &id, NULL);
-                /* One that was removed meanwhile, or cannot be read, costs the others nothing. */
+                /* If a conversation was removed meanwhile or cannot be read, the others are still
+                 * listed. */
                 if (buf_cstr(&id) && mcpd_open(c, buf_cstr(&id), &conv, NULL) == 0)
                         put_artifacts(c, conv, NULL, LIST_OF_EACH, &last, &count, NULL);
                 steno_conv_close(conv);
@@ -288,7 +289,7 @@ static int fill(void *ctx, const void *p, size_t n)
         return take < n;
 }
 
-/* The size as it is now. */
+/* Sets the present size. */
 static int measure(
     struct steno_conv *conv, const char *ref, uint64_t *total, struct steno_error *err)
 {
@@ -313,7 +314,8 @@ static int measure(
         return rc;
 }
 
-/* The bytes as text where they are UTF-8, a character at the end not split; else as base64. */
+/* Writes bytes as text if they are UTF-8, without splitting the last character; otherwise as
+ * base64. */
 static size_t put_bytes(struct jsonw *w, const struct page *page, bool at_end)
 {
         size_t valid = text_utf8_prefix(page->p, page->n);

@@ -1,9 +1,9 @@
 /*
  * mcpd_stdio.c - the transport over standard input and output: one message a line.
  *
- * One thread reads lines, a few others carry requests out, so that a long search does not hold up a
- * ping, and a cancellation is read while the search is at work. The answers are written under a
- * lock, a line at a time.
+ * One thread reads lines, and a few others execute requests. So a long search does not delay a
+ * ping, and a cancellation is read while the search runs. Answers are written under a lock, a line
+ * at a time.
  */
 #include "mcpd/mcpd.h"
 
@@ -20,10 +20,10 @@
 #include "base/wait.h"
 
 #define THREADS 4
-#define WAITING_MAX 256 /* requests that wait for a thread; then the client is told to wait */
+#define WAITING_MAX 256 /* requests that wait for a thread; more get an error */
 #define READ_BLOCK (64 * KIB)
-#define WRITE_BLOCK 4096 /* a pipe that is ready for writing takes this much without waiting */
-#define LOOK_MS 200      /* between two looks at `stopped` */
+#define WRITE_BLOCK 4096 /* a pipe that is ready accepts this much without blocking */
+#define LOOK_MS 200      /* time between two checks of `stopped` */
 
 struct task {
         struct task *next;
@@ -37,8 +37,8 @@ struct stdio {
         int out;
         bool (*stopped)(void);
         pthread_mutex_t write_mutex;
-        atomic_bool broken; /* nobody reads what we write */
-        /* tasks; under the mutex */
+        atomic_bool broken; /* nobody reads our output */
+        /* tasks; protected by the mutex */
         pthread_mutex_t mutex;
         pthread_cond_t work;
         pthread_cond_t idle;
@@ -49,14 +49,15 @@ struct stdio {
         bool closing;
         pthread_t threads[THREADS];
         unsigned thread_count;
-        /* the reader's own */
-        char agreed[MCPD_REVISION_MAX]; /* by an initialize; "" before */
-        bool skipping;                  /* the rest of a line that is too long */
+        /* used by the reader only */
+        char agreed[MCPD_REVISION_MAX]; /* the revision of an initialize; "" before it */
+        bool skipping;                  /* skip the rest of a line that is too long */
 };
 
 /* ---- writing ---- */
 
-/* Is there room for WRITE_BLOCK? A client that does not read must not keep us from ending. */
+/* Waits until there is room for WRITE_BLOCK. A client that does not read must not keep us from
+ * ending. */
 static bool wait_for_room(struct stdio *s)
 {
         struct pollfd p = {.fd = s->out, .events = POLLOUT};
@@ -131,7 +132,7 @@ static void carry_out(struct stdio *s, struct task *t)
         buf_release(&answer);
 }
 
-/* Takes a task out of a list. */
+/* Removes a task from a list. */
 static void unlink_task(struct task **list, struct task *t)
 {
         while (*list != t)
@@ -175,7 +176,7 @@ static struct task *find_in(struct task *list, struct str id)
         return NULL;
 }
 
-/* Under the mutex. */
+/* The caller holds the mutex. */
 static struct task *find_task(struct stdio *s, struct str id)
 {
         struct task *t = find_in(s->running, id);
@@ -208,7 +209,7 @@ static const char *queue(struct stdio *s, struct task *t, int *code)
         pthread_mutex_lock(&s->mutex);
         if (find_task(s, mcpd_id(&t->m))) {
                 *code = MCPD_INVALID;
-                why = "a request with this id is under way";
+                why = "a request with this id is still running";
         } else if (s->waiting_count >= WAITING_MAX) {
                 *code = MCPD_BUSY;
                 why = "too many requests at once: wait for answers";
@@ -255,7 +256,7 @@ static void take_line(struct stdio *s, struct str line)
         task_free(t);
 }
 
-/* Hands out the whole lines of `b`, of which the first `seen` bytes hold no line feed. */
+/* Takes the whole lines of `b`. Its first `seen` bytes have no line feed. */
 static void take_lines(struct stdio *s, struct buf *b, size_t seen)
 {
         size_t from = 0;
@@ -277,7 +278,7 @@ static void take_lines(struct stdio *s, struct buf *b, size_t seen)
         }
 }
 
-/* Until the end of the input, a signal, or a client that is gone. */
+/* Reads until the end of the input, a signal, or until the client is gone. */
 static int read_all(struct stdio *s, int in, struct steno_error *err)
 {
         struct buf b;
@@ -309,7 +310,8 @@ static int read_all(struct stdio *s, int in, struct steno_error *err)
         return rc;
 }
 
-/* Waits for what was read; a signal, or a client that is gone, cancels it. */
+/* Waits for the requests that were read. They are cancelled on a signal, or if the client is
+ * gone. */
 static void finish(struct stdio *s)
 {
         pthread_mutex_lock(&s->mutex);
@@ -342,7 +344,7 @@ int mcpd_serve_stdio(
                 if (pthread_create(&s.threads[s.thread_count], NULL, run, &s) == 0)
                         s.thread_count++;
         if (s.thread_count == 0)
-                rc = error_set(err, STENO_EIO, "no thread can be started");
+                rc = error_set(err, STENO_EIO, "cannot start a thread");
         else
                 rc = read_all(&s, in, err);
         finish(&s);

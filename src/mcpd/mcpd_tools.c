@@ -1,7 +1,7 @@
 /*
- * mcpd_tools.c - the tools that a client sees, and a call of one.
+ * mcpd_tools.c - lists the tools for a client, and calls them.
  *
- * The context_* tools come from the library, with the schemas of their arguments and answers. Where
+ * The context_* tools come from the library, with the schemas of their arguments and answers. If
  * the scope is a project, each of them gets a parameter `conversation`.
  */
 #include "mcpd/mcpd_call.h"
@@ -19,20 +19,20 @@
 #define COUNT "{\"type\":\"integer\",\"minimum\":0}"
 #define FLAG "{\"type\":\"boolean\"}"
 
-/* What a tool of ours is about. */
+/* The subject of one of our own tools. */
 enum about {
-        OF_CONVERSATION, /* in a project it has to be named */
-        OF_SCOPE,        /* all of it; in a project a conversation may be named */
-        OF_PROJECT,      /* the tool is there only where the scope is a project */
+        OF_CONVERSATION, /* in a project, the conversation must be named */
+        OF_SCOPE,        /* the whole scope; in a project, a conversation may be named */
+        OF_PROJECT,      /* the tool exists only if the scope is a project */
 };
 
-/* Tools that are not the library's. */
+/* The tools that are not from the library. */
 static const struct tool {
         const char *name;
         const char *words;
         enum about about;
         const char *properties;
-        const char *needed; /* of these, as JSON strings */
+        const char *needed; /* the required ones of these, as JSON strings */
         const char *answer;
         const char *required;
         int (*run)(const struct mcpd_scope *scope, struct steno_conv *conv, const struct json *args,
@@ -109,7 +109,7 @@ static void put_annotations(struct jsonw *w)
                 "\"openWorldHint\":false}"));
 }
 
-/* A tool of the library, as it stands; in a project with one more parameter. */
+/* Writes a tool of the library unchanged, except that in a project it gets one more parameter. */
 static void put_context_tool(
     struct jsonw *w, const struct mcpd_scope *scope, const struct json *j, json_ref tool)
 {
@@ -129,7 +129,7 @@ static void put_context_tool(
                 json_edit_replace(&edits, j, list, buf_str(&required));
         }
         if (json_edits_apply(&edits, j, tool, &text) == 0 && text.n) {
-                text.n--; /* its closing bracket */
+                text.n--; /* without its closing bracket */
                 jsonw_raw(w, buf_str(&text));
                 struct jsonw more = jsonw_behind(w->b);
                 put_annotations(&more);
@@ -160,7 +160,7 @@ static void put_tool(struct jsonw *w, const struct mcpd_scope *scope, const stru
         jsonw_object_end(w);
 }
 
-/* All tools are on one page. */
+/* Is there a cursor? All tools are on one page, so this is an error. */
 static bool has_cursor(struct mcpd_call *c)
 {
         bool given = json_get(&c->m->j, c->m->params, "cursor") != JSON_NONE;
@@ -210,7 +210,7 @@ static void put_text(struct jsonw *w, struct str text)
         jsonw_object_end(w);
 }
 
-/* Words for the model instead of a result. */
+/* Writes a text for the model instead of a result. */
 static void put_mistake(struct mcpd_call *c, struct str words)
 {
         jsonw_key(&c->w, "content");
@@ -220,7 +220,7 @@ static void put_mistake(struct mcpd_call *c, struct str words)
         jsonw_field_bool(&c->w, "isError", true);
 }
 
-/* Links to what context_list showed. */
+/* Writes links to the artifacts that context_list returned. */
 static void put_links(struct mcpd_call *c, const char *conversation, struct str json)
 {
         struct json j;
@@ -251,10 +251,10 @@ static void put_result(
 
 /* ---- a call ---- */
 
-/* A call with its arguments: those of the tool in `args`, the conversation taken out. */
+/* A call of a tool. `args` has the tool's arguments without the conversation. */
 struct work {
         const char *tool;
-        const struct tool *own; /* NULL: the library's */
+        const struct tool *own; /* NULL: a tool of the library */
         struct buf args;
         struct json j;
         struct buf conversation;
@@ -293,7 +293,7 @@ static void call_context(struct mcpd_call *c, struct work *k, struct steno_conv 
         steno_free(text);
 }
 
-/* The parameters that a tool of ours does not have. */
+/* Names the parameters that a tool of ours does not have. */
 static bool name_unknown(struct mcpd_call *c, const struct work *k)
 {
         struct buf quoted, words;
@@ -334,7 +334,7 @@ static void call_own(struct mcpd_call *c, struct work *k, struct steno_conv *con
         buf_release(&answer);
 }
 
-/* Copies the arguments; of a project, without the conversation. */
+/* Copies the arguments; in a project, without the conversation. */
 static int take_arguments(struct mcpd_call *c, struct work *k, struct steno_error *err)
 {
         static const char *const NAMED[] = {"conversation", NULL};
@@ -356,7 +356,7 @@ static int take_arguments(struct mcpd_call *c, struct work *k, struct steno_erro
         if (rc == 0)
                 rc = buf_check(&k->args, err);
         if (rc == 0 && k->named && memchr(k->conversation.p, '\0', k->conversation.n))
-                rc = error_set(err, STENO_EPROTO, "conversation must not have a NUL in it");
+                rc = error_set(err, STENO_EPROTO, "conversation must not contain a NUL");
         return rc ? rc : json_parse(&k->j, k->args.p, k->args.n, NULL, err);
 }
 
