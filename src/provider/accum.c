@@ -1,5 +1,5 @@
 /*
- * accum.c - joining fragments (accum.h).
+ * accum.c - joins fragments (accum.h).
  */
 #include "provider/accum.h"
 
@@ -32,7 +32,7 @@ bool accum_is_last(const struct json *j, json_ref obj, json_ref key)
 {
         struct str name = json_inner(j, key);
         if (json_count(j, obj) > ACCUM_MEMBERS_MAX)
-                return true; /* comparing each with each would take too long */
+                return true; /* comparing all pairs would take too long */
         for (json_ref k = json_next_key(j, obj, key); k != JSON_NONE; k = json_next_key(j, obj, k))
                 if (str_eq(json_inner(j, k), name))
                         return false;
@@ -105,7 +105,7 @@ static void replace(struct accum_member *m, const struct json *j, json_ref value
 
 static const char TEXT_PART[] = "{\"type\":\"text\",\"text\":\"";
 
-/* Text that is followed by an array of parts becomes the first of them. */
+/* Makes a text the first part of a list, because an array of parts follows it. */
 static void text_to_list(struct accum_member *m)
 {
         struct buf list;
@@ -129,7 +129,7 @@ static void extend(struct accum_member *m, const struct json *j, json_ref value)
         buf_put_str(&m->value, list_inner(json_raw(j, value)));
 }
 
-/* Text that follows an array of parts is a part of its own, and grows. */
+/* Appends a text behind an array of parts. It becomes a part of its own, which may grow. */
 static void extend_by_text(struct accum_member *m, struct str inner)
 {
         static const size_t END = sizeof "\"}" - 1;
@@ -159,7 +159,7 @@ static void join_members(struct accum *a, const struct json *j, json_ref obj)
         }
 }
 
-/* An object that is followed by another one. */
+/* Joins an object to the one before it, member by member. */
 static int join_object(struct accum_member *m, const struct json *j, json_ref value)
 {
         int rc = 0;
@@ -249,7 +249,7 @@ struct accum_member *accum_set_text(struct accum *a, struct str key, struct str 
         return done(a, m);
 }
 
-/* The end of what can be decoded: not between the halves of an escaped surrogate pair. */
+/* Returns how much can be decoded without splitting an escaped surrogate pair. */
 static size_t decodable(struct str raw)
 {
         if (raw.n < 6 || raw.p[raw.n - 6] != '\\' || raw.p[raw.n - 5] != 'u')
@@ -285,7 +285,7 @@ char *accum_dup(const struct accum *a, const char *key)
         buf_init(&b, MESSAGE_MAX);
         if (m && m->kind == ACCUM_TEXT)
                 json_unescape(buf_str(&m->value), &b, NULL);
-        if (b.n && memchr(b.p, '\0', b.n)) /* the half before it would be another one */
+        if (b.n && memchr(b.p, '\0', b.n)) /* a NUL would cut it short */
                 buf_clear(&b);
         char *z = buf_take(&b, NULL);
         buf_release(&b);

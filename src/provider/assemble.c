@@ -1,5 +1,5 @@
 /*
- * assemble.c - joining the deltas of a reply (assemble.h).
+ * assemble.c - joins the deltas of a reply (assemble.h).
  */
 #include "provider/assemble.h"
 
@@ -63,7 +63,7 @@ static bool has_id(const struct assemble_call *c)
         return m && m->kind == ACCUM_TEXT && m->value.n;
 }
 
-/* Arguments that already are a whole value cannot be continued. */
+/* Are the arguments a whole value already? Then they cannot be continued. */
 static bool args_complete(struct assemble *a, const struct assemble_call *c)
 {
         struct accum_member *m = accum_find(&c->function, STR("arguments"));
@@ -79,7 +79,8 @@ static bool args_complete(struct assemble *a, const struct assemble_call *c)
         return whole;
 }
 
-/* Without index and id, a name says little: some endpoints repeat it while arguments come. */
+/* Does a fragment with this name continue the call? Without index and id this is hard to decide,
+ * because some endpoints repeat the name with every fragment. */
 static bool continues(struct assemble *a, const struct assemble_call *c, struct str name)
 {
         struct accum_member *old = accum_find(&c->function, STR("name"));
@@ -88,7 +89,7 @@ static bool continues(struct assemble *a, const struct assemble_call *c, struct 
                !args_complete(a, c);
 }
 
-/* The call a delta belongs to, opened where it is new. */
+/* Returns the call that a delta belongs to. Opens a new call if needed. */
 static struct assemble_call *call_for(struct assemble *a, json_ref delta)
 {
         const struct json *j = &a->reader.tape;
@@ -124,7 +125,7 @@ static void join_name(struct accum *function, struct str key, const struct json 
 {
         struct accum_member *m = accum_find(function, key);
         if (m && m->kind == ACCUM_TEXT && str_eq(buf_str(&m->value), json_inner(j, value)))
-                return; /* some endpoints repeat it with every fragment */
+                return; /* some endpoints repeat the name with every fragment */
         accum_join(function, key, j, value);
 }
 
@@ -174,7 +175,7 @@ static void join_call(struct assemble *a, json_ref delta)
                 a->message.failed = c->members.failed ? c->members.failed : c->function.failed;
 }
 
-/* The older shape: {"function_call":{"name","arguments"}}, at most one. */
+/* Joins the older form: {"function_call":{"name","arguments"}}, at most one. */
 static void join_function_call(struct assemble *a, json_ref function)
 {
         if (json_type(&a->reader.tape, function) != JSON_OBJECT)
@@ -188,7 +189,8 @@ static void join_function_call(struct assemble *a, json_ref function)
 
 /* ---- text ---- */
 
-/* What parts say that came in a list: text, and thinking, which is a text or a list of texts. */
+/* Collects the text and the thinking of parts that came in a list. Thinking is a text or a list of
+ * texts. */
 static void put_parts(const struct json *j, json_ref list, struct buf *text, struct buf *thinking)
 {
         for (json_ref p = json_child(j, list); p != JSON_NONE; p = json_next(j, list, p)) {
@@ -216,7 +218,7 @@ static int put_parts_text(const struct accum_member *m, struct buf *text, struct
         return rc;
 }
 
-/* Tells of content that is not all text so far: of what this piece of it adds. */
+/* Passes on what this piece adds, if the content so far is not only text. */
 static int tell_parts(struct assemble *a, json_ref value)
 {
         const struct json *j = &a->reader.tape;
@@ -374,7 +376,8 @@ static const struct provider_finish FINISHES[] = {
     {NULL, FINISH_NONE},
 };
 
-/* A call of a custom tool has a name and a text of its own. False: it is another kind. */
+/* Reads the call of a custom tool, which has a name and a text of its own. False: it is another
+ * kind of call. */
 static bool is_custom(const struct assemble_call *c)
 {
         const struct accum_member *m = accum_find(&c->members, STR("custom"));
@@ -452,7 +455,7 @@ static void put_call(const struct assemble *a, const struct assemble_call *c, st
         buf_putc(out, '}');
 }
 
-/* All but one that came in the older shape, which stands beside them. */
+/* Writes all calls except one in the older form, which is a member of its own. */
 static void put_calls(const struct assemble *a, struct buf *out)
 {
         size_t n = 0;

@@ -1,5 +1,5 @@
 /*
- * blockstream.c - joining the content blocks of a reply (blockstream.h).
+ * blockstream.c - joins the content blocks of a reply (blockstream.h).
  */
 #include "provider/blockstream.h"
 
@@ -56,7 +56,8 @@ static struct blockstream_block *open_block(struct blockstream *b, int64_t index
         return k;
 }
 
-/* The block with this index, the newest where an endpoint uses one twice; NULL: none. */
+/* Returns the block with this index. If an endpoint uses an index twice, returns the newest. NULL:
+ * none. */
 static struct blockstream_block *find_block(struct blockstream *b, int64_t index)
 {
         for (size_t i = b->count; i > 0; i--)
@@ -111,11 +112,11 @@ static int take_block(struct blockstream *b, json_ref block, int64_t index)
                 return k->members.failed;
         struct accum_member *type = accum_find(&k->members, STR("type"));
         if (!type || !str_is(buf_str(&type->value), "text"))
-                b->reader.any = true; /* a text may start empty, any other block is something */
+                b->reader.any = true; /* only a text may be empty at its start */
         return tell_all(b, k);
 }
 
-/* One citation of a text, given as an object, belongs into the list of them. */
+/* Adds a citation of a text. It comes as an object and belongs into the list of citations. */
 static void join_citation(struct blockstream_block *k, const struct json *j, json_ref citation)
 {
         struct buf list;
@@ -258,14 +259,14 @@ static void set_json(struct accum *a, struct str key, struct str json)
         struct json j;
         json_init(&j);
         if (json_parse(&j, json.p, json.n, NULL, NULL) != 0)
-                a->failed = STENO_ENOMEM; /* it was valid before */
+                a->failed = STENO_ENOMEM; /* the JSON is known to be valid */
         else
                 accum_set(a, key, &j, 0);
         json_release(&j);
 }
 
-/* The input of any block whose input came in fragments, as a member of it. What the model wrote is
- * left in `args`. */
+/* If the input of a block came in fragments, makes it a member of the block. `args` gets the text
+ * that the model wrote. */
 static void settle_input(struct blockstream_block *k, struct buf *args)
 {
         struct accum_member *m = accum_find(&k->members, STR("input"));
@@ -346,7 +347,7 @@ static void read_usage(const struct blockstream *b, struct reply *r)
 int blockstream_finish(struct blockstream *b, struct reply *r, struct steno_error *err)
 {
         r->finish = provider_reader_finish_of(&b->reader, FINISHES);
-        size_t before = 0; /* calls before the last block */
+        size_t before = 0; /* number of calls before the last block */
         for (size_t i = 0; i < b->count; i++) {
                 before = r->count;
                 if (finish_block(b, &b->list[i], r) != 0)

@@ -1,5 +1,5 @@
 /*
- * itemstream.c - collecting the items of a reply (itemstream.h).
+ * itemstream.c - collects the items of a reply (itemstream.h).
  */
 #include "provider/itemstream.h"
 
@@ -24,7 +24,7 @@ static int keep_call(struct itemstream *s, struct str raw)
         return c->raw.failed;
 }
 
-/* The texts of a message's or a summary's parts. */
+/* Writes the texts in the parts of a message or a summary. */
 static void put_texts(struct buf *out, const struct json *j, json_ref parts)
 {
         for (json_ref p = json_child(j, parts); p != JSON_NONE; p = json_next(j, parts, p)) {
@@ -57,7 +57,8 @@ static int take_item(struct itemstream *s, json_ref item)
         }
         if (json_is(j, type, "reasoning")) {
                 put_texts(&s->summary, j, json_get(j, item, "summary"));
-                /* Without it the endpoint would have to know the item, which it does not keep. */
+                /* Without encrypted content, the endpoint would have to look up the item, which it
+                 * does not keep. */
                 if (json_inner(j, json_get(j, item, "encrypted_content")).n == 0)
                         return s->summary.failed;
         }
@@ -130,7 +131,7 @@ static int read_event(struct provider_reader *reader, struct str name, struct st
         return 0;
 }
 
-/* What a stream would have told. */
+/* Passes on the text of a whole answer, as a stream would have done. */
 static int tell_whole(struct itemstream *s)
 {
         struct buf text;
@@ -204,7 +205,7 @@ static int finish_call(
                                                             : STR("\"\""));
                 jsonw_object_end(w);
                 jsonw_object_end(w);
-                /* An item that is completed says itself that it is whole. */
+                /* A completed item says itself that it is whole. */
                 if (raw == &s->calls[s->count - 1].raw &&
                     !json_is(&j, json_get(&j, 0, "status"), "completed"))
                         reply_doubt_last(r);
@@ -256,7 +257,7 @@ static int put_message(struct itemstream *s, struct reply *r)
         return rc;
 }
 
-/* Words of a reply that did not come to its end. */
+/* If the reply was cut off, takes the text of its deltas. */
 static void take_shown(struct itemstream *s)
 {
         struct accum_member *text = accum_find(&s->shown, STR("text"));

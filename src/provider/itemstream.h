@@ -1,14 +1,15 @@
 /*
- * itemstream.h - from a stream of OpenAI's Responses API to one assistant message.
+ * itemstream.h - makes one assistant message from a stream of OpenAI's Responses API.
  *
- * Pure: no I/O, no clock; ids that must be made come from the caller. Takes the events of a stream
- * or one whole body. An item counts when it is done (response.output_item.done); deltas are only
- * passed on as they come, and are what is left of a reply that was cut off.
+ * It uses no I/O and no clock, and the caller makes missing ids. It reads the events of a stream or
+ * one whole body. An item counts when it is done (response.output_item.done). Deltas are only
+ * passed on as they come; if a reply is cut off, its deltas are all that is left.
  *
- * The message is one of chat completions: the words of all messages are its content, calls are its
- * tool_calls. Items that a chat message cannot hold but that the endpoint must get back unchanged,
- * mainly encrypted reasoning, are kept verbatim in `response_items`, a member that is sent back
- * only to the endpoint that made it (provider_responses.c puts them before the words).
+ * The result is a message of chat completions: the texts of all messages are its content, and calls
+ * are its tool_calls. Some items cannot be in a chat message, but the endpoint must get them back
+ * unchanged; these are mainly encrypted reasoning. They are kept verbatim in the member
+ * `response_items`, which is sent back only to the endpoint that made it (provider_responses.c puts
+ * them before the text).
  */
 #ifndef PROVIDER_ITEMSTREAM_H
 #define PROVIDER_ITEMSTREAM_H
@@ -22,10 +23,10 @@ struct itemstream_call {
 
 struct itemstream {
         struct provider_reader reader;
-        struct accum shown; /* text and thinking as deltas gave them */
-        struct buf text;    /* of messages that are done, raw inside of quotes */
-        struct buf summary; /* of reasoning that is done, likewise */
-        struct buf items;   /* that come back as they are, with commas between */
+        struct accum shown; /* text and thinking from deltas */
+        struct buf text;    /* the texts of finished messages, raw, without quotes */
+        struct buf summary; /* the summaries of finished reasoning, in the same form */
+        struct buf items;   /* items that are sent back unchanged, separated by commas */
         struct itemstream_call *calls;
         size_t count;
         size_t cap;
@@ -33,7 +34,7 @@ struct itemstream {
         int failed;
 };
 
-/* One on the heap, for a provider_wire. */
+/* Makes a reader on the heap, for a provider_wire. */
 struct provider_reader *itemstream_reader(const struct reply_hooks *hooks);
 
 #endif

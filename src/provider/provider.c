@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 
-/* The first is the one that is used when none is named. */
+/* The first one is used if none is named. */
 static const struct provider *const table[] = {
     &provider_openai,
     &provider_responses,
@@ -51,7 +51,7 @@ int provider_find(const char *name, const struct provider **out, struct steno_er
 
 /* ---- parameters ---- */
 
-/* What the loop says itself. "functions" is what "tools" was called before. */
+/* Parameters that the loop sets itself. "functions" is the older name of "tools". */
 static const char *const taken[] = {"model", "messages", "input", "contents", "system",
     "instructions", "conversation", "previous_response_id", "thread", "tools", "functions",
     "stream", "stream_options"};

@@ -1,11 +1,11 @@
 /*
- * provider.h - the loop's end towards a model: one request in, one reply out, streamed.
+ * provider.h - the interface between the loop and a model: one request in, one reply out, streamed.
  *
- * A provider is a row of the table in provider.c. It says in which format it wants the history,
- * which environment variables hold its settings, and how a client for it is opened; a client turns
- * a request into what the endpoint expects and the answer into a reply. The loop knows nothing
- * else of it, so that adding a provider is adding provider_NAME.c and a row. One that speaks HTTP
- * builds on provider_http.h, which owns connections, retries and time limits.
+ * A provider is a row of the table in provider.c. It names the format of the history that it needs
+ * and the environment variables of its settings, and opens clients. A client turns a request into
+ * the form of its endpoint, and the answer into a reply. The loop knows nothing else of it. So to
+ * add a provider, add provider_NAME.c and a row. A provider that uses HTTP builds on
+ * provider_http.h, which handles connections, retries and time limits.
  */
 #ifndef PROVIDER_PROVIDER_H
 #define PROVIDER_PROVIDER_H
@@ -20,7 +20,8 @@
 #include "provider/reply.h"
 #include "steno_loop.h"
 
-/* What a request says behind a history that ends with the assistant's own, cut-off words. */
+/* The request at the end of a history whose last message is an incomplete reply of the
+ * assistant. */
 #define PROVIDER_GO_ON "Your last reply was cut off. Go on from where it ended."
 
 /* A tool as it is offered to a model. */
@@ -30,16 +31,18 @@ struct provider_tool {
         struct str schema;       /* JSON Schema of the arguments, an object; empty: any object */
 };
 
-/* One model call, in no provider's shape. All of it is borrowed until the call returns. */
+/* One model call, independent of the provider. All members are borrowed until the call returns. */
 struct provider_request {
         const char *model;
-        struct str history;      /* JSON: what steno_view() gives in the provider's format */
+        struct str history;      /* JSON: the result of steno_view() in the provider's format */
         const char *system;      /* a system prompt that is not part of the history; NULL: none */
-        const char *go_on_words; /* instead of PROVIDER_GO_ON, or NULL */
-        bool go_on; /* if the history ends with the assistant's words, say PROVIDER_GO_ON */
-        const struct provider_tool *tools; /* in a fixed order, so that prompt caches hold */
+        const char *go_on_words; /* replaces PROVIDER_GO_ON; may be NULL */
+        bool go_on; /* if the history ends with an assistant's message, append PROVIDER_GO_ON */
+        const struct provider_tool *tools; /* in a fixed order, so that prompt caches stay
+                                              valid */
         size_t tool_count;
-        const char *require_tool; /* this tool must be called, or "any"; NULL: as the model likes */
+        const char *require_tool; /* the tool that must be called, or "any"; NULL: the model
+                                     decides */
         struct str params;        /* JSON object whose members are added; empty: none */
         bool stream;
         const struct steno_stop *stop; /* may be NULL */
@@ -47,81 +50,86 @@ struct provider_request {
 };
 
 struct provider_hooks {
-        /* Called at least as often as it asked for: it answers in how many milliseconds it wants
-         * to be called again, -1 for "when something happened". May be NULL. */
+        /* Called again after at most the number of milliseconds that its last call returned; -1:
+         * only when something happens. May be NULL. */
         int (*tick)(void *ctx);
-        /* An attempt failed and will be made again in `wait_ms`. May be NULL. */
+        /* Called when an attempt failed and will be repeated in `wait_ms`. May be NULL. */
         void (*retry)(void *ctx, const struct reply_fault *fault, unsigned attempt, int wait_ms);
         struct reply_hooks reply;
-        void *ctx; /* of tick and retry */
+        void *ctx; /* for tick and retry */
 };
 
 /* An open connection to a model. For one thread at a time. */
 struct provider_client {
         /*
-         * Fills `out` (empty before). 0: a reply or, with out->fault, a failed call. Stopped:
-         * STENO_EINTERRUPTED, past the deadline: STENO_ETIMEOUT, both with the text that had
-         * arrived in out->text. Else memory or what a hook returned.
+         * Fills `out`, which must be empty. 0: a reply, or a failed call if out->fault is set.
+         * STENO_EINTERRUPTED (stopped) and STENO_ETIMEOUT (past the deadline) leave the text that
+         * had arrived in out->text. Other errors: out of memory, or the result of a hook.
          */
         int (*complete)(struct provider_client *self, const struct provider_request *request,
             const struct provider_hooks *hooks, struct reply *out, struct steno_error *err);
         void (*close)(struct provider_client *self);
 };
 
-/* What a person configured. A provider ignores what it has no use for. */
+/* The configuration of a provider. A provider ignores the members that it does not use. */
 struct provider_options {
-        const char *base_url;    /* NULL: the provider's own */
+        const char *base_url;    /* NULL: the provider's default */
         const char *api_key;     /* may be NULL */
-        const char *script_json; /* of `script` */
+        const char *script_json; /* for the provider `script` */
         uint32_t connect_ms;
-        uint32_t idle_ms; /* no byte for so long ends a call */
+        uint32_t idle_ms; /* a call ends if no byte arrives for this time */
         uint32_t retries;
 };
 
 struct provider_wire;
 
 struct provider {
-        const char *name;                 /* of --provider and "provider" in the configuration */
-        const char *format;               /* of the history in a request and of a reply's message */
-        const char *base_url;             /* when none is configured; NULL: it calls no endpoint */
+        const char *name;                 /* the value of --provider, and of "provider" in the
+                                             configuration */
+        const char *format;               /* the format of the history in a request, and of a
+                                             reply's message */
+        const char *base_url;             /* the default base URL; NULL: the provider calls no
+                                             endpoint */
         const char *url_variable;         /* environment variable for the base URL; NULL: none */
         const char *key_variable;         /* environment variable for the key; NULL: none */
-        bool needs_model;                 /* a request without a model's name makes no sense */
-        const struct provider_wire *wire; /* of one that speaks HTTP (provider_http.h); else NULL */
-        /* Opens a client. The options may go after the return. */
+        bool needs_model;                 /* every request must name a model */
+        const struct provider_wire *wire; /* for a provider that uses HTTP (provider_http.h);
+                                             else NULL */
+        /* Opens a client. The options may be freed after the return. */
         int (*open)(const struct provider *self, const struct provider_options *opt,
             struct provider_client **out, struct steno_error *err);
 };
 
-/* A provider by name; NULL: "openai". STENO_EINVAL when there is none: the message lists them. */
+/* Finds a provider by name; NULL means "openai". STENO_EINVAL: there is none, and the message lists
+ * the names. */
 int provider_find(const char *name, const struct provider **out, struct steno_error *err);
 /* The i-th row; NULL behind the last one. */
 const struct provider *provider_at(size_t i);
 
 /* ---- parameters ---- */
 
-/* Is this key of a parameter object one that the loop sets itself (messages, tools, stream ...)?
- * Such a parameter is never sent: it would replace the conversation. */
+/* Does the loop set this parameter itself (messages, tools, stream ...)? Such a parameter is never
+ * sent, because it would replace the conversation. */
 bool provider_param_taken(const struct json *j, json_ref key);
-/* The first such key of a JSON object, or NULL. */
+/* Returns the first such key of a JSON object, or NULL. */
 const char *provider_params_taken(struct str params);
 
 /* ---- the rows ---- */
 
 /* Chat completions of any OpenAI-compatible endpoint. */
 extern const struct provider provider_openai;
-/* OpenAI's Responses API; the history is that of chat completions. */
+/* OpenAI's Responses API. The format of the history is that of chat completions. */
 extern const struct provider provider_responses;
 /* Anthropic's Messages API. */
 extern const struct provider provider_anthropic;
 
 /*
- * A model that plays a script, for the demo and for tests. A script is
- * {"replies":[reply ...],"pieceMs"?:n,"pieceChars"?:n}. Which reply is due follows from the
- * history alone, so that a run that was killed goes on in the script: its number is that of
- * assistant messages with calls, plus user messages, less one; the last one answers whatever comes
- * later. A reply that is an array holds one reply for each time it is asked of this client (the
- * last again): for retries and forced choices. A reply:
+ * A model that plays a script, for the demo and for tests. A script is {"replies":[reply
+ * ...],"pieceMs"?:n,"pieceChars"?:n}. The history alone decides which reply is next, so that a
+ * killed run continues in the script. The number of the reply is the number of assistant messages
+ * with calls, plus the number of user messages, minus one. The last reply is also used for all
+ * later requests. If a reply is an array, its elements are the replies for repeated requests of one
+ * client (the last element is repeated); this is for retries and forced choices. A reply:
  * {"text"?,"thinking"?,"calls"?:[{"name","arguments" (object or string),"id"?}],
  * "finish"?,"error"?:{"message","code"?},"cut"?:true (the stream dies)}. Text comes in pieces of
  * pieceChars (12) characters, pieceMs (0) apart; "$REF" in arguments is the last ref of the

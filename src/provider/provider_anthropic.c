@@ -1,6 +1,6 @@
 /*
- * provider_anthropic.c - Anthropic's Messages API and endpoints that speak it: what a request looks
- * like, and which of its events make a reply (blockstream.h).
+ * provider_anthropic.c - Anthropic's Messages API, and endpoints that are compatible with it:
+ * writes the request, and chooses the reader of the answer (blockstream.h).
  */
 #include <string.h>
 
@@ -8,9 +8,9 @@
 #include "provider/blockstream.h"
 #include "provider/provider_http.h"
 
-/* The API wants a limit with every request; a parameter "max_tokens" replaces it. */
+/* The API requires a limit in every request; a parameter "max_tokens" replaces this one. */
 #define MAX_TOKENS 8192
-/* A request may hold so many cache marks. */
+/* The maximum number of cache marks in a request. */
 #define CACHE_MARKS_MAX 4
 
 /* ---- the request ---- */
@@ -20,8 +20,8 @@ static bool has_param(const struct json *params, const char *name)
         return json_get(params, 0, name) != JSON_NONE;
 }
 
-/* The history and, where it ends with the assistant's own words, a request to go on, which is not
- * stored. */
+/* Writes the history. If it ends with an assistant's message, appends a request to continue, which
+ * is not stored. */
 static void put_messages(struct jsonw *w, const struct provider_request *r, const struct json *j)
 {
         const char *go_on = provider_go_on_words(r, j);
@@ -82,8 +82,8 @@ static size_t count_marks(const struct json *j)
         return marks;
 }
 
-/* Everything up to the last block is kept in the endpoint's prompt cache, so that the next turn
- * pays only for what is new. */
+/* The endpoint's prompt cache keeps everything up to the last block, so the next turn pays only for
+ * what is new. */
 static void put_cache_mark(struct jsonw *w, const struct json *history, const struct json *params)
 {
         if (!has_param(params, "cache_control") && count_marks(history) < CACHE_MARKS_MAX)

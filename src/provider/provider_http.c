@@ -1,5 +1,5 @@
 /*
- * provider_http.c - POSTs to a model's endpoint, with retries (provider_http.h).
+ * provider_http.c - sends POSTs to a model's endpoint, with retries (provider_http.h).
  */
 #include "provider/provider_http.h"
 
@@ -18,8 +18,8 @@
 
 #define BACKOFF_FIRST_MS 500
 #define BACKOFF_MAX_MS 8000
-#define RETRY_AFTER_MAX_MS 60000 /* an endpoint that wants longer gets its error reported */
-#define LINGER_MS 2000           /* for usage and the end mark behind a complete reply */
+#define RETRY_AFTER_MAX_MS 60000 /* if an endpoint asks for more, its error is reported */
+#define LINGER_MS 2000           /* time for usage and the end mark behind a complete reply */
 #define ERROR_BODY_MAX (256 * KIB)
 #define HEADERS_MAX 12
 
@@ -27,10 +27,10 @@ struct http_client {
         struct provider_client base;
         const struct provider *provider;
         const struct provider_wire *wire;
-        struct provider_options opt; /* without its strings */
+        struct provider_options opt; /* without its strings, which are copied below */
         struct transfer_pool *pool;
         char *url;
-        char *auth; /* header, or NULL */
+        char *auth; /* a header, or NULL */
 };
 
 enum body_kind {
@@ -39,23 +39,23 @@ enum body_kind {
         BODY_WHOLE,
 };
 
-#define WHOLE_IN_MEMORY (1 * MIB) /* of an answer; more of it goes to a file */
+#define WHOLE_IN_MEMORY (1 * MIB) /* of an answer; the rest goes to a file */
 #define WHOLE_MOST ((uint64_t)1024 * MIB)
-#define MESSAGE_ROOM (64 * KIB) /* for what a stored message has beside the reply */
+#define MESSAGE_ROOM (64 * KIB) /* for the members of a stored message beside the reply */
 
-/* One POST and what came back. */
+/* One POST and its answer. */
 struct attempt {
         struct provider_reader *reader;
         struct sse sse;
         struct buf body;
         enum body_kind kind;
         const struct provider_hooks *hooks;
-        /* All that came, for a reply that is too large for a message. */
+        /* The whole answer, for a reply that is too large for a message. */
         struct buf first;
         int whole; /* descriptor of a file without a name, -1: not needed yet */
         uint64_t kept;
-        bool lost;      /* it cannot be kept */
-        bool too_large; /* the reader takes no more */
+        bool lost;      /* the whole answer cannot be kept */
+        bool too_large; /* the reader accepts no more */
 };
 
 /* ---- the answer ---- */
@@ -92,8 +92,8 @@ static int feed(struct attempt *a, struct transfer *t, struct str bytes)
 
 /* ---- an answer that is too large for a message ---- */
 
-/* Keeps what comes: the beginning in memory, more of it in a file. A failure only costs the file.
- */
+/* Keeps the answer: the beginning in memory, the rest in a file. If this fails, only the file is
+ * lost. */
 static void keep_whole(struct attempt *a, const char *p, size_t n)
 {
         if (a->whole < 0 && !a->lost && a->first.n + n > WHOLE_IN_MEMORY) {
@@ -111,7 +111,7 @@ static void keep_whole(struct attempt *a, const char *p, size_t n)
                 a->lost = fs_write_all(fs_real(), a->whole, p, n) != 0;
 }
 
-/* Makes the reply an error that says so; the answer is in a file. */
+/* Makes the reply an error that reports the size; the answer is in a file. */
 static void give_whole(struct attempt *a, struct reply *out)
 {
         reply_clear(out);
@@ -199,7 +199,7 @@ static int take_body(struct attempt *a)
         return 0;
 }
 
-/* The URL without user and password, which may stand in front of the host. */
+/* Writes the URL without user and password, which may be before the host. */
 static void put_place(const char *url, char out[120])
 {
         const char *host = strstr(url, "://");
@@ -209,7 +209,7 @@ static void put_place(const char *url, char out[120])
         snprintf(out, 120, "%.*s%.100s", (int)(host - url), url, at ? at + 1 : host);
 }
 
-/* What the end of a transfer means for the reply. */
+/* Sets the reply's fault from the way in which the transfer ended. */
 static int settle(struct attempt *a, const struct transfer *t, int rc)
 {
         struct reply_fault *fault = &a->reader->fault;
@@ -237,7 +237,7 @@ static int settle(struct attempt *a, const struct transfer *t, int rc)
         return 0;
 }
 
-/* An error that a person can mend says how. */
+/* Adds advice to an error that the user can correct. */
 static void advise(const struct http_client *c, struct reply_fault *fault)
 {
         const char *variable = c->provider->key_variable;
@@ -264,11 +264,10 @@ static int backoff_ms(unsigned attempt)
         uint32_t r;
         const struct env *env = env_real();
         env->random(env, &r, sizeof(r));
-        return ms - (int)(r % (uint32_t)(ms / 4)); /* so that many clients do not come at once */
+        return ms - (int)(r % (uint32_t)(ms / 4)); /* so that clients do not retry together */
 }
 
-/* Is this an error inside an answer with status 200, for which another status would have been tried
- * again? */
+/* Is it an error inside an answer with status 200 that would be retried if it were the status? */
 static bool told_in_stream(const struct transfer *t, const struct reply_fault *fault)
 {
         return t->status / 100 == 2 && !t->timed_out &&
@@ -294,7 +293,7 @@ static struct outcome judge(const struct http_client *c, const struct attempt *a
         return (struct outcome){true, wait};
 }
 
-/* What all attempts of one call share. */
+/* The data that all attempts of one call share. */
 struct call {
         struct http_client *client;
         const struct provider_request *request;
@@ -344,7 +343,7 @@ static int try_once(const struct call *k, unsigned attempt, struct reply *out, s
             .ctx = &a,
         };
         int rc = settle(&a, &t, transfer_run(&t, err));
-        struct steno_error *why = rc ? NULL : err; /* the first failure is the one to report */
+        struct steno_error *why = rc ? NULL : err; /* the first failure is reported */
         int made = a.reader->ops->finish(a.reader, out, why);
         bool large = a.too_large || rc == STENO_ELIMIT || made == STENO_ELIMIT ||
                      (made == 0 && out->message.n > MESSAGE_MAX - MESSAGE_ROOM);

@@ -1,6 +1,6 @@
 /*
- * provider_openai.c - chat completions of any OpenAI-compatible endpoint: what a request looks
- * like, and which of its events make a reply (assemble.h).
+ * provider_openai.c - chat completions of any OpenAI-compatible endpoint: writes the request, and
+ * chooses the reader of the answer (assemble.h).
  */
 #include <string.h>
 
@@ -18,8 +18,8 @@ static void put_words(struct jsonw *w, const char *role, const char *text)
         jsonw_object_end(w);
 }
 
-/* The history, between the system prompt and, where it ends with the assistant's own words, a
- * request to go on: neither is stored. */
+/* Writes the history between the system prompt and, if it ends with an assistant's message, a
+ * request to continue. Neither of the two is stored. */
 static void put_messages(struct jsonw *w, const struct provider_request *r, const struct json *j)
 {
         const char *go_on = provider_go_on_words(r, j);

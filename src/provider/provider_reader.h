@@ -1,6 +1,6 @@
 /*
- * provider_reader.h - reading one answer of an endpoint: what the readers of all providers share,
- * and what the transport looks at.
+ * provider_reader.h - reads one answer of an endpoint. It has the members that the readers of all
+ * providers share and that the transport checks.
  *
  * A provider embeds a `struct provider_reader` as the first member of a struct of its own
  * (assemble.h, blockstream.h).
@@ -13,33 +13,33 @@
 
 struct provider_reader {
         const struct provider_reader_ops *ops;
-        bool any;      /* something of a reply was seen: the call is not made again */
+        bool any;      /* a part of a reply has arrived, so the call is not retried */
         bool finished; /* the reply is complete, but usage or an end mark may follow */
-        bool done;     /* nothing more will come */
-        bool whole;    /* a body, not a stream */
+        bool done;     /* nothing more is expected */
+        bool whole;    /* the answer is a body, not a stream */
         /*
-         * Set by somebody who records an answer that another program got, before the first event.
-         * Then ids and names stay as they came, nothing is added, reading goes on behind an event
-         * that is not JSON or tells of an error, and of several choices `choice` is read: the one
-         * with this index in a stream, the one at this place in a body.
+         * Set before the first event, to record an answer that another program received. Then ids
+         * and names are not changed, and nothing is added. An event that is not JSON or that
+         * reports an error does not end the reading. If there are several choices, `choice` is
+         * read: in a stream the choice with this index, in a body the choice at this place.
          */
         bool verbatim;
         int64_t choice;
-        unsigned skipped; /* with verbatim: pieces that had no place in the reply */
+        unsigned skipped; /* with verbatim: number of pieces that did not fit into the reply */
         struct reply_fault fault;
-        /* the readers' own */
+        /* used by the readers themselves */
         struct reply_hooks hooks;
-        struct json tape; /* of the event at hand */
-        char finish[40];  /* the endpoint's word for why the reply ended */
+        struct json tape; /* the current event */
+        char finish[40];  /* the endpoint's reason for the end of the reply */
 };
 
 struct provider_reader_ops {
-        /* The next event of a stream. Negative: memory, a limit, or what a hook returned. Faults
-         * that the endpoint reports go into reader->fault. */
+        /* Takes the next event of a stream. Negative: out of memory, a limit, or the result of a
+         * hook. Faults that the endpoint reports are stored in reader->fault. */
         int (*event)(struct provider_reader *reader, struct str name, struct str data);
-        /* A whole answer, a JSON object. The same. */
+        /* Takes a whole answer, a JSON object, in the same way. */
         int (*body)(struct provider_reader *reader, struct str json);
-        /* Nothing more comes: fills `out`, which is empty before, also after a fault. */
+        /* Says that nothing more comes. Fills `out`, which must be empty, also after a fault. */
         int (*finish)(struct provider_reader *reader, struct reply *out, struct steno_error *err);
         void (*free)(struct provider_reader *reader);
 };
@@ -47,16 +47,17 @@ struct provider_reader_ops {
 void provider_reader_init(struct provider_reader *r, const struct reply_hooks *hooks);
 void provider_reader_release(struct provider_reader *r);
 
-/* Parses an event or a body, an object, into the tape. False: there is nothing to read, because it
- * is none or tells an error (both are faults), or because *rc is negative. With verbatim an event
- * that is not an object is passed over, and one that tells an error is read all the same. */
+/* Parses an event or a body, which must be an object, into the tape. Returns false if there is
+ * nothing to read: it is not an object or reports an error (both are faults), or *rc is negative.
+ * With verbatim, an event that is not an object is skipped, and an event that reports an error is
+ * read like any other. */
 bool provider_reader_parse(struct provider_reader *r, struct str data, int *rc);
-/* Is nothing read any more, after a fault or the end? */
+/* Is the reading over, after a fault or at the end? */
 bool provider_reader_is_over(const struct provider_reader *r);
-/* Keeps the word for why the reply ended, where there is one. */
+/* Keeps the reason for the end of the reply, if there is one. */
 void provider_reader_finish(struct provider_reader *r, json_ref word);
 
-/* What an endpoint's words for the end of a reply mean; a list ends with NULL. */
+/* The meaning of an endpoint's reasons for the end of a reply; a list ends with NULL. */
 struct provider_finish {
         const char *word;
         enum reply_finish finish;

@@ -1,9 +1,9 @@
 /*
- * provider_responses.c - OpenAI's Responses API: what a request looks like, and which of its events
- * make a reply (itemstream.h).
+ * provider_responses.c - OpenAI's Responses API: writes the request, and chooses the reader of the
+ * answer (itemstream.h).
  *
- * The history is that of chat completions, and its messages become items here. Nothing is kept at
- * the endpoint: each request has all of the history, and reasoning comes back encrypted.
+ * The format of the history is that of chat completions; here its messages become items. The
+ * endpoint keeps nothing: each request has the whole history, and reasoning comes back encrypted.
  */
 #include <string.h>
 
@@ -73,7 +73,8 @@ static void put_assistant_text(struct jsonw *w, struct str json_text)
         jsonw_object_end(w);
 }
 
-/* The words of an assistant's message, whatever its content is made of. Blank ones are refused. */
+/* Writes the text of an assistant's message, whatever the shape of its content. The API refuses
+ * blank texts. */
 static void put_assistant_words(struct jsonw *w, const struct json *j, json_ref content)
 {
         struct buf text;
@@ -95,8 +96,8 @@ static void put_assistant_words(struct jsonw *w, const struct json *j, json_ref 
         buf_release(&text);
 }
 
-/* The text of a custom tool's call, as the arguments of a function: results of both look alike in a
- * history of chat completions. */
+/* Writes the text of a custom tool's call as the arguments of a function, because the results of
+ * both look the same in a history of chat completions. */
 static void put_custom_arguments(struct jsonw *w, const struct json *j, json_ref input)
 {
         struct buf text;
@@ -186,7 +187,7 @@ static void put_tools(struct jsonw *w, const struct provider_request *r)
                 if (t->description)
                         jsonw_field_cstr(w, "description", t->description);
                 provider_put_schema(w, "parameters", t);
-                jsonw_field_bool(w, "strict", false); /* the endpoint's own choice would be true */
+                jsonw_field_bool(w, "strict", false); /* the endpoint's default is true */
                 jsonw_object_end(w);
         }
         jsonw_array_end(w);
@@ -206,7 +207,7 @@ static void put_tools(struct jsonw *w, const struct provider_request *r)
 static void put_params(struct jsonw *w, const struct json *params)
 {
         provider_put_params(w, params, "store");
-        /* Models that do not reason refuse this. */
+        /* Models without reasoning refuse this. */
         if (json_get(params, 0, "reasoning") != JSON_NONE &&
             json_get(params, 0, "include") == JSON_NONE)
                 jsonw_field_raw(w, "include", STR("[\"reasoning.encrypted_content\"]"));

@@ -1,6 +1,6 @@
 /*
- * provider_script.c - a model that plays a script, streamed in pieces through the same assembly
- * as a real one. For `steno demo` and for tests.
+ * provider_script.c - a model that plays a script. Its replies are streamed in pieces and assembled
+ * like those of a real model. For `steno demo` and for tests.
  */
 #include <ctype.h>
 #include <stdlib.h>
@@ -22,10 +22,10 @@ struct script {
         json_ref replies;
         int64_t piece_ms;
         uint64_t piece_chars;
-        uint32_t *asked; /* by reply: how often */
+        uint32_t *asked; /* for each reply: how often it was requested */
 };
 
-/* A playing: what one reply needs while it is streamed. */
+/* The state of one reply while it is streamed. */
 struct playing {
         const struct script *s;
         const struct provider_request *request;
@@ -34,7 +34,7 @@ struct playing {
         struct buf chunk;
 };
 
-/* Where calls are text, an assistant's text has them, and each has its response by now. */
+/* If calls are text, an assistant's text contains them, and each has its response by now. */
 static bool has_text_call(const struct json *j, json_ref m)
 {
         static const char OPEN[] = "<function_call>", RESPONSE[] = "\"response\":";
@@ -48,7 +48,7 @@ static bool has_text_call(const struct json *j, json_ref m)
         return has;
 }
 
-/* Did this message move the script on? */
+/* Does this message advance the script? */
 static bool counts(const struct json *j, json_ref m)
 {
         json_ref role = json_get(j, m, "role");
@@ -108,7 +108,7 @@ static int delta_end(struct playing *p, struct str finish)
         return rc;
 }
 
-/* A string member of the reply as deltas of `key`. */
+/* Sends a string member of the reply as deltas of `key`. */
 static int play_text(struct playing *p, json_ref reply, const char *member, const char *key)
 {
         struct buf text;
@@ -128,7 +128,7 @@ static int play_text(struct playing *p, json_ref reply, const char *member, cons
         return rc;
 }
 
-/* The last ref in the history: what "$REF" in a script's arguments stands for. */
+/* Returns the last ref in the history, which replaces "$REF" in a script's arguments. */
 static struct str last_ref(struct str history)
 {
         struct str found = {"", 0};

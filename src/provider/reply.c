@@ -156,7 +156,8 @@ static bool is_context_fault(const struct json *j, json_ref error, json_ref mess
                mentions(j, message, "context window") || mentions(j, message, "prompt is too long");
 }
 
-/* `http`: it is the status of the answer. One that an event of a stream stands for is not told. */
+/* Sets the fault for a status. `http`: this is the status of the answer, so the message shows it.
+ * The status of an error inside a stream is not shown. */
 static void by_status(struct reply_fault *f, long status, bool http, const char *words)
 {
         bool told = words[0] != '\0';
