@@ -13,7 +13,7 @@ MESON_asan = -Doptimization=g -Dc_args='-g1 $(TRAP)' -Db_sanitize=address,undefi
 MESON_tsan = -Doptimization=g -Dc_args=-g1 -Db_sanitize=thread -Db_lundef=false
 MESON_cov = -Db_coverage=true
 
-.PHONY: all deps deps-test deps-long run test test-long set-up with-tests sanitized-set-up sanitized mutants bench growth install uninstall deb dist format clean
+.PHONY: all deps deps-test deps-npm deps-long run test test-long set-up made-once prepared with-tests sanitized-set-up sanitized mutants bench growth install uninstall deb dist format clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
@@ -33,6 +33,9 @@ deps:
 deps-test:
 	@tools/deps test
 
+deps-npm: deps-test
+	@tools/deps npm
+
 deps-long:
 	@tools/deps long
 
@@ -50,7 +53,11 @@ set-up: deps-test $(BUILD)/build.ninja
 	@[ -e $(BUILD)/tests/list ] || \
 		{ meson configure $(BUILD) -Dtests=true && ninja -C $(BUILD) --quiet build.ninja; }
 
-with-tests: set-up
+# What the other builds take from this one has to be there before they are set up.
+made-once: set-up
+	@ninja -C $(BUILD) --quiet made_once
+
+with-tests: made-once
 	@ninja -C $(BUILD) --quiet $(TARGETS_$(MODE))
 
 # Everything with the release build. Everything that runs our code once more under ASan and UBSan,
@@ -72,15 +79,20 @@ TSAN = test_id,test_wait,test_store_append,test_store_run,test_store_list,test_l
 SANITIZED = $(if $(filter release,$(MODE)),--also 'build-asan:$(ASAN)' --also 'build-tsan:$(TSAN)' $\
 	--meanwhile '$(MAKE) --no-print-directory sanitized')
 
-test: with-tests sanitized-set-up
+test: deps-test
+	@$(MAKE) --no-print-directory -j3 prepared
 	@tests/run $(BUILD) $(SANITIZED)
 
-test-long: deps-long with-tests sanitized-set-up
+test-long: deps-long deps-test
+	@$(MAKE) --no-print-directory -j3 prepared
 	@STENO_TEST_LONG=1 tests/run $(BUILD) $(SANITIZED)
+
+# What each leaves of two processors, the others take.
+prepared: deps-npm with-tests sanitized-set-up
 
 # Two more builds. They are compiled while the first tests run, which wait more than they compute. The
 # page and the tables of tokens are those of the first build.
-sanitized-set-up: with-tests
+sanitized-set-up: made-once
 ifeq ($(MODE),release)
 	@$(MAKE) --no-print-directory MODE=asan MADE=$(abspath $(BUILD)) set-up
 	@$(MAKE) --no-print-directory MODE=tsan MADE=$(abspath $(BUILD)) set-up
@@ -91,11 +103,11 @@ sanitized:
 	@$(MAKE) --no-print-directory MODE=tsan with-tests
 
 # Plants faults, one after the other, and shows which test notices.
-mutants: with-tests
+mutants: with-tests deps-npm
 	@tests/mutants/run
 
 bench: BENCH = true
-bench: deps-test $(BUILD)/build.ninja
+bench: deps-npm $(BUILD)/build.ninja
 	@[ -e $(BUILD)/bench ] || meson configure $(BUILD) -Dbench=true
 	@ninja -C $(BUILD) --quiet
 	@bench/run $(BUILD) | tee $(BUILD)/bench.json
@@ -106,7 +118,7 @@ bench: deps-test $(BUILD)/build.ninja
 growth: export STENO_BENCH_GROWTH ?= 6
 growth: GROWTH ?= docs/growth
 growth: BENCH = true
-growth: deps-test $(BUILD)/build.ninja
+growth: deps-npm $(BUILD)/build.ninja
 	@[ -e $(BUILD)/bench ] || meson configure $(BUILD) -Dbench=true
 	@ninja -C $(BUILD) --quiet steno bench/bench_growth bench/bench_server
 	@bench/run $(BUILD) bench_growth growth.mjs "bench_server $${STENO_BENCH_DIR:-$(BUILD)/bench} followers" \
