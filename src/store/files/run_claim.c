@@ -577,12 +577,15 @@ int run_last(struct files_conv *conv, char name[PLAIN_NAME_MAX + 1], enum run_li
         if (looked && has_no_runs(conv, &dir))
                 return 0;
         /* The cheapest look first: most conversations have no run. */
-        if (fs->stat(fs, conv->dir, "runs", &st) == -ENOENT) {
+        int sys = fs->stat(fs, conv->dir, "runs", &st);
+        if (sys == -ENOENT) {
                 if (looked)
                         keep_no_runs(conv, &dir);
                 return 0;
         }
-        int sys = lease_read(conv, &lease);
+        /* After an error the folder is not known to be there, so nothing may be made in it. */
+        if (sys == 0)
+                sys = lease_read(conv, &lease);
         if (sys == -ENOENT) {
                 *out = RUN_UNKNOWN;
                 return 0;
