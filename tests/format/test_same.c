@@ -69,8 +69,11 @@ static void mask_made_ids(struct buf *b)
 /* Only a store looks for the call of a result without an id also among calls that have one. */
 static bool is_mixed(const struct buf *in)
 {
-        return strstr(in->p, "\"functionResponse\":{\"name\"") &&
-               strstr(in->p, "\"functionCall\":{\"id\"");
+        bool gemini = strstr(in->p, "\"functionResponse\":{\"name\"") &&
+                      strstr(in->p, "\"functionCall\":{\"id\"");
+        bool openai =
+            strstr(in->p, "\"role\":\"function\"") && strstr(in->p, "\"tool_calls\":[{\"id\"");
+        return gemini || openai;
 }
 
 static void compare(const char *from, struct steno_conv *conv, const struct buf *in, unsigned i)
