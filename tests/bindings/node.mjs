@@ -46,7 +46,7 @@ function random(seed) {
 
 /* ---- the library ---- */
 
-test('what was appended comes back, at once and not at all when it is refused', async () => {
+test('appended messages can be read at once, and refused ones are not there', async () => {
   const store = await open(place());
   const chat = await store.create('a', { title: 'A chat' });
   const receipt = await chat.append([{ role: 'user', content: 'é\u{1F600}' }, { role: 'assistant', content: 'b' }]);
@@ -88,7 +88,7 @@ test('a large output becomes a ref that reads back byte for byte', async () => {
   same(await checkHistory('anthropic', messages), []);
 });
 
-test('mistakes are errors with a word, and never the end of the process', async () => {
+test('mistakes are errors with a code, and never end the process', async () => {
   const store = await open(place());
   await refused(store.conversation('nobody'), 'not found');
   await refused(open('/proc/none/here'), 'i/o');
@@ -120,7 +120,7 @@ test('closing while calls are at work waits for them, in any order', async () =>
   same((await chat.messages()).length, 160);
 });
 
-test('the garbage collector closes what nobody holds, and nothing that is in use', async () => {
+test('the garbage collector closes handles that nobody holds, and none that is in use', async () => {
   const url = place();
   const fds = () => require('node:fs').readdirSync('/proc/self/fd').length;
   const require = createRequire(import.meta.url);
@@ -274,7 +274,7 @@ test('after a kill a session has all changes that were acknowledged, and at most
   }
 });
 
-test('a change that is cut off while it tidies up is whole for the next reader, wherever it was cut', async () => {
+test('a change that is killed while it deletes the old end is complete for the next reader, wherever it was killed', async () => {
   const text = (n) => ({ role: 'user', content: `text ${n}` });
   const before = [1, 2, 3, 4, 5].map(text);
   const call = { type: 'function_call', callId: 'c', name: 'f', arguments: '{}', status: 'completed' };
@@ -357,7 +357,7 @@ async function listed(saver, ...args) {
   return tuples.sort((a, b) => (JSON.stringify(a.config) < JSON.stringify(b.config) ? 1 : -1));
 }
 
-test("a checkpointer answers what LangGraph's MemorySaver answers, after each reopening too", async () => {
+test("a checkpointer answers what LangGraph's MemorySaver answers, also after each reopening", async () => {
   for (let round = 0; round < (LONG ? 50 : 4); round++) {
     const r = random(SEED + round);
     const memory = new MemorySaver();

@@ -161,7 +161,7 @@ test("an answer without a fault is recorded as its reply alone", async () => {
   }
 });
 
-test("a line of a stream that is not JSON costs nothing of the reply, wherever it is", async () => {
+test("a line of a stream that is not JSON does not damage the reply, wherever it is", async () => {
   for (const k of EACH.filter((e) => e.stream)) {
     const events = k.w.events("hello");
     const junk = ["data: not json\n\n", "data: [1]\n\n", Buffer.from("data: {\"a\":\"\xff\xfe\"}\n\n", "latin1"), "data: {\"choices\":\n\n"];
@@ -284,7 +284,7 @@ test("arguments that are not JSON stay unchanged, byte for byte", async () => {
     }
 });
 
-test("every choice of an answer is recorded, and a client may go on with any of them", async () => {
+test("every choice of an answer is recorded, and a client may continue with any of them", async () => {
   for (const k of EACH.filter((e) => e.w.choice))
     for (const taken of [0, 1, 2]) {
       const q = fresh(), texts = ["zero", "first", "second"];
@@ -326,7 +326,7 @@ test("events behind the end of an answer, and an answer without a message, are k
   same(wholly(k.name, r, /no message/).partType, "answer", k.name);
 });
 
-test("pieces of a stream are put together: objects, and lists of parts with text between them", async () => {
+test("pieces of a stream are joined: objects, and lists of parts with text between them", async () => {
   const k = EACH.find((e) => e.wire === "chat" && e.stream);
   const delta = (list) => sse([...list.map((d) => ({ choices: [{ index: 0, delta: d }] })), { choices: [{ index: 0, delta: {}, finish_reason: "stop" }] }, "[DONE]"]);
   const part = (text) => ({ type: "text", text });

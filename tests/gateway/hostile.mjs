@@ -167,7 +167,7 @@ test("headers that a Connection header lists stay with their connection, both wa
   w.end();
 });
 
-test("when a token is revoked, the answers that it is getting end", async () => {
+test("when a token is revoked, its answers under way end", async () => {
   const w = await world((c, text) => {
     if (text.includes("/never")) return;
     c.write("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n");
@@ -234,7 +234,7 @@ test("the gateway's files are for their owner alone", async () => {
   w.end();
 });
 
-test("a page of the endpoint's cannot run on the server's own origin", async () => {
+test("a page that the endpoint sends cannot run on the server's own origin", async () => {
   const types = ["text/html", "image/svg+xml", "text/plain", "application/json; charset=utf-8", "text/event-stream", ""];
   let n = 0;
   const w = await world((c) => {

@@ -79,7 +79,7 @@ const reply = { openai: (t) => [{ role: "assistant", content: t }], responses: (
   anthropic: (t) => [{ role: "assistant", content: t }], gemini: (t) => [{ role: "model", parts: [{ text: t }] }] };
 
 for (const [provider, app] of Object.entries(apps))
-  test(`${provider}: kill -9 at any moment loses nothing that the app saw, and the app goes on`, async () => {
+  test(`${provider}: kill -9 at any moment loses nothing that the app saw, and the app continues`, async () => {
     let said = 0;
     const now = { moment: null, strike: null };
     const w = await world(provider, () => {

@@ -197,7 +197,7 @@ test("previous_response_id of an answer that was continued already makes a fork,
   w.end();
 });
 
-test("the endpoint's own conversation is one here, whether it is named by a string or an object", async () => {
+test("a conversation of the endpoint is one conversation here, whether it is named by a string or an object", async () => {
   const w = await naming("responses", (body) => ({ text: `reply ${body.input}` }));
   await w.send({ input: "a1", conversation: "conv_theirs" });
   await w.send({ input: "b1", conversation: { id: "conv_other" } });
@@ -216,7 +216,7 @@ test("thread.previous_message_id of Messages stands for what was recorded", asyn
   w.end();
 });
 
-test("a session in metadata.user_id is one, and a user's name is none", async () => {
+test("a session in metadata.user_id counts as a session, and a user's name does not", async () => {
   const uuid = (c) => `${c.repeat(8)}-1111-4111-8111-111111111111`;
   const spelled = [(id) => `user_abc_account__session_${id}`, (id) => JSON.stringify({ device_id: "d", session_id: id })];
   for (const spell of spelled) {

@@ -61,7 +61,7 @@ const run = (argv, env) => new Promise((done) => {
 const node = (program) => [process.execPath, "-e",
   `(${program}).then(() => console.log("answered"), (e) => { console.error(e); process.exit(1); })`];
 
-test("every row of the README's table is run here or by a test that there is", () => {
+test("every row of the README's table is run here or by another test that exists", () => {
   same(table.map(([who]) => who), Object.keys(rows), "rows");
   for (const [who, row] of Object.entries(rows)) ok(row.program || existsSync(join(root, row.by)), `${who}: ${row.by}`);
 });
@@ -93,7 +93,7 @@ test("steno record -- PROGRAM: the first command of the README records, from a c
   w.end();
 });
 
-test("a mistake on the way there gets an answer that names the right step", async () => {
+test("a mistake in the set-up gets an answer that names the right step", async () => {
   const w = await world("openai", () => ({ text: "the answer" }));
   const ask = async (path, key = "Bearer own-key") => {
     const r = await fetch(w.s.url + path, { method: "POST", headers: { "content-type": "application/json", ...(key ? { authorization: key } : {}) },

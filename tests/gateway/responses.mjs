@@ -31,7 +31,7 @@ const asked = (e, n = -1) => texts(e.requests.at(n).input.map((i) => ({ ...i, co
 
 for (const [name, Kind] of Object.entries({ openai6: OpenAI6, openai7: OpenAI }))
   for (const stream of [false, true])
-    test(`${name}, ${stream ? "streamed" : "whole"}: a conversation gets input and output, and the model the whole of it`, async () => {
+    test(`${name}, ${stream ? "streamed" : "whole"}: input and output are stored in a conversation, and the model gets all of it`, async () => {
       const w = await world();
       const client = w.client(Kind);
       const conv = await client.conversations.create();
@@ -107,7 +107,7 @@ test("a response is read again, from any event on, also after a kill, and forgot
   w.end();
 });
 
-test("a refusal of the upstream is the client's, and a cut or a kill ends a stream with an error", async () => {
+test("a refusal of the upstream reaches the client, and a cut or a kill ends a stream with an error", async () => {
   let reply = { error: { status: 429, message: "slow down" } };
   const w = await world(() => reply);
   const client = w.client();

@@ -167,7 +167,7 @@ test("an error, a cut stream and a retry are one conversation with one reply", a
   w.end();
 });
 
-test("tokens: none is 401 in the shape of the API, one in the path passes the client's own key on", async () => {
+test("without a token the answer is 401 in the form of the API; with a token in the path the client's own key is passed on", async () => {
   const seen = [];
   const up = createServer((req, res) => {
     seen.push({ ...req.headers, url: req.url });
@@ -208,7 +208,7 @@ test("tokens: none is 401 in the shape of the API, one in the path passes the cl
   up.close();
 });
 
-test("an endpoint that closes a kept connection gets no request twice, and the client gets an error", async () => {
+test("an endpoint that closes a kept-alive connection gets no request twice, and the client gets an error", async () => {
   let n = 0;
   const up = createServer((req, res) => {
     req.resume();

@@ -81,7 +81,7 @@ for (const [provider, app] of Object.entries(apps))
   for (const stream of [false, true])
     for (const shape of Object.keys(app.shapes)) {
       const how = stream ? "streamed" : "whole";
-      test(`${provider}, ${how}, a result as ${shape}: a stub for the model, its greps unseen, one answer for the app`, async () => {
+      test(`${provider}, ${how}, a result as ${shape}: the model gets a stub, its greps are hidden, and the app gets one answer`, async () => {
         const w = await shared(provider);
         const history = [];
         const texts = [];
@@ -154,7 +154,7 @@ for (const [provider, app] of Object.entries(apps))
 // A client that is recorded from the middle of its talk on: results stand behind what the person asked,
 // with the role of the user in some of the wires.
 for (const [provider, app] of Object.entries(apps))
-  test(`${provider}: a first request that ends with results has what the person asked as its title`, async () => {
+  test(`${provider}: a first request that ends with results gets the person's question as its title`, async () => {
     const w = await started(provider, { contextTools: true });
     for (const [shape, make] of Object.entries(app.shapes)) {
       const talk = `talk of ${shape}`;
@@ -263,7 +263,7 @@ for (const [provider, app] of Object.entries(apps)) {
     same(w.e.refusals, [], "refused");
   });
 
-  test(`${provider}: a failure in a hidden round is the app's failure, and a retry works`, async () => {
+  test(`${provider}: a failure in a hidden round is reported to the app, and a retry works`, async () => {
     const w = await shared(provider);
     const usual = w.e.script;
     for (const stream of [false, true])
