@@ -1,5 +1,6 @@
 /*
- * damage.h - messages with files of their own, ways to damage those, and what is seen of it then.
+ * damage.h - messages with files of their own, ways to damage these files, and what readers then
+ * get.
  */
 #ifndef TEST_STENO_DAMAGE_H
 #define TEST_STENO_DAMAGE_H
@@ -17,7 +18,7 @@ static inline void put_path(struct rig *r, const char *below, char to[600])
         snprintf(to, 600, "%s/projects/default/conversations/c/%s", r->scratch.path, below);
 }
 
-/* The only file of a folder, "" when there is none. */
+/* The only file of a folder, "" if there is none. */
 static inline void only_file(struct rig *r, const char *folder, char to[600])
 {
         char path[600];
@@ -93,7 +94,7 @@ static inline void large_result(struct buf *m, const char *id)
         buf_puts(m, "\"}");
 }
 
-/* The view holds `count` messages, and its report says that `damaged` is not whole. */
+/* The view has `count` messages, and its report names `damaged` as damaged. */
 static inline void sees(struct rig *r, int outputs, size_t count, const char *damaged)
 {
         struct steno_view_options opt = {

@@ -243,7 +243,7 @@ static inline bool rig_is_escaped(const char *json)
         return escaped;
 }
 
-/* The bytes of a page, decoded and appended. True: it came as text. */
+/* Appends the decoded bytes of a page. True: it came as text. */
 static inline bool rig_page(const char *json, struct buf *to)
 {
         struct json j;
@@ -306,7 +306,7 @@ static inline void rig_read_all(
         }
 }
 
-/* The one message of a view that has this role's last place, as JSON. */
+/* The last message of a view with this role, as JSON. */
 static inline void rig_view(struct rig *r, int outputs, struct buf *to)
 {
         struct steno_view_options opt = {

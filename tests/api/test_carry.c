@@ -1,5 +1,5 @@
-/* Messages that do not fit a log line: what leaves it comes back byte for byte, once, however
- * often it is sent. */
+/* Messages that are too long for a log line: what is stored elsewhere is returned byte for byte,
+ * and is stored once, however often it is sent. */
 #include "api/rig.h"
 
 #include "base/hash.h"
@@ -49,7 +49,7 @@ static int add(void *ctx, const void *p, size_t n)
         return 0;
 }
 
-/* A view of nothing but this message is the message, in brackets. */
+/* A view of only this message is the message, in brackets. */
 static void assert_comes_back(struct rig *r, struct str message)
 {
         struct steno_view_options opt = {.size = sizeof opt, .format = "openai"};
@@ -234,7 +234,7 @@ static void a_large_output_that_is_sent_again_is_stored_once(void **state)
         put_tool(&m, "m1", "one", 'y', 50000);
         assert_int_equal(steno_append(r->conv, m.p, m.n, NULL, NULL, &why), STENO_ECONFLICT);
         assert_int_equal(list_count(r), 1);
-        /* Also by a key, where the message has no id to be known by. */
+        /* The same with a key, where the message has no id. */
         struct steno_append_options opt = {.size = sizeof opt, .idempotency_key = "k"};
         rig_call_in(r->conv, "two");
         put_tool(&m, "x", "two", 'z', 50000);
@@ -321,7 +321,7 @@ static void answers_of_context_tools_and_stubs_stay_as_they_are(void **state)
                 assert_int_equal(out.n, 12000);
         }
         assert_int_equal(list_count(r), 0);
-        /* A stub that comes from elsewhere, larger than what would be inline. */
+        /* A stub that another program made, and that is too large to be inline. */
         struct streamed got;
         struct buf text;
         buf_init(&text, 0);
@@ -345,7 +345,7 @@ static void answers_of_context_tools_and_stubs_stay_as_they_are(void **state)
         buf_release(&out);
 }
 
-/* ---- calls that stand in the text ---- */
+/* ---- calls in the text ---- */
 
 static void put_response(struct buf *b, int kind, int lines)
 {
@@ -403,7 +403,7 @@ static void large_responses_in_the_text_are_taken_out_of_it(void **state)
                 assert_int_equal(list_count(r), 2 * (size_t)(i + 1));
                 OK(steno_append(r->conv, m.p, m.n, &opt, NULL, &err)); /* a replay */
                 assert_int_equal(list_count(r), 2 * (size_t)(i + 1));
-                /* In full it is what came. */
+                /* A full view has what was sent. */
                 OK(steno_view(r->conv, &v, rig_gather, &view, NULL, &err));
                 struct json j;
                 rig_parse(&j, buf_cstr(&view));
@@ -411,7 +411,7 @@ static void large_responses_in_the_text_are_taken_out_of_it(void **state)
                 json_string(&j, json_get(&j, json_at(&j, 0, 0), "content"), &out, NULL);
                 json_release(&j);
                 assert_same(buf_str(&text), buf_str(&out));
-                /* As a stub it is small, its calls are whole, and each has its ref. */
+                /* A view with stubs is small, has whole calls, and each has its ref. */
                 v.outputs = STENO_OUTPUTS_DEFAULT;
                 buf_clear(&view);
                 OK(steno_view(r->conv, &v, rig_gather, &view, NULL, &err));
@@ -441,7 +441,7 @@ static void large_responses_in_the_text_are_taken_out_of_it(void **state)
                 for (size_t k = 0; k < 7; k++)
                         buf_release(all[k]);
         }
-        /* Both leave with their message. */
+        /* Both are removed with their message. */
         char *report = NULL;
         OK(steno_amend(r->conv, "delete", "legacy0", NULL, 0, NULL, NULL, &err));
         OK(steno_purge(r->store, NULL, "c", &report, &err));

@@ -1,5 +1,5 @@
-/* Context files: what a model may ask of them, what that costs, and what can be seen of an output
- * while it grows. */
+/* Context files: what a model may request of them, what that costs, and what can be read of an
+ * output while it grows. */
 #include "api/rig.h"
 
 #include "base/text.h"
@@ -22,7 +22,7 @@ static struct answer call(struct rig *r, const char *name, const char *args)
         return a;
 }
 
-/* The call is answered with an error that holds all these words. */
+/* The call is answered with an error that contains all these words. */
 static void assert_told(struct rig *r, const char *name, const char *args, const char *words)
 {
         struct answer a = call(r, name, args);
@@ -139,7 +139,7 @@ static void nothing_of_another_conversation_is_reached(void **state)
         memset(args + 8, 'Z', 10);
         assert_int_equal(
             steno_context(r->conv, "read", args, strlen(args), &json, &mine), STENO_ENOTFOUND);
-        /* The same words, but for the ref. */
+        /* The same words except for the ref. */
         char *a = strstr(mine.msg, "\" in this"), *b = strstr(foreign.msg, "\" in this");
         assert_true(a && b);
         assert_string_equal(a, b);
@@ -255,7 +255,7 @@ static void the_end_of_10_gb_costs_what_that_of_1_mb_does(void **state)
             (unsigned long long)cost[0], (unsigned long long)calls[0], (unsigned long long)cost[1],
             (unsigned long long)calls[1]);
         assert_true(cost[1] < 1000000);
-        /* The manifest has one artifact more by then; else they are the same. */
+        /* The manifest has one more artifact then; otherwise they are the same. */
         assert_true(cost[1] < cost[0] + 2000);
         assert_int_equal(calls[0], calls[1]);
 }
@@ -290,7 +290,7 @@ static void an_output_is_read_while_it_grows(void **state)
         assert_string_equal(buf_cstr(&page), "line 2000 of the output\n");
         assert_int_equal(rig_number(json, "total_lines"), UINT64_MAX); /* null: not counted */
         steno_free(json);
-        /* A character whose end has not come yet. */
+        /* A character whose last bytes have not arrived yet. */
         OK(steno_output_write(o, "end \xF0\x9F\x98", 7, &err));
         json = rig_context(r, "tail", "{\"ref\":\"%s\",\"lines\":1}", ref);
         buf_clear(&page);
@@ -398,7 +398,7 @@ static void patterns_see_bytes_in_a_binary_output_and_characters_in_text(void **
 
 /* ---- what an answer may hold ---- */
 
-/* All text that a model gets from an answer of grep, before JSON escapes it. */
+/* All text of an answer of grep that a model gets, before JSON escapes it. */
 static size_t text_of(const struct json *j)
 {
         struct buf b;
@@ -506,7 +506,7 @@ static void stray_bytes_are_shown_as_escapes(void **state)
         }
 }
 
-/* Latin-1 cannot stand in a message, but a short text need not be cut for that. */
+/* Latin-1 cannot be in a message, but a short text need not be cut because of that. */
 static void a_short_text_that_is_not_utf8_is_shown_whole(void **state)
 {
         struct rig *r = *state;

@@ -1,4 +1,5 @@
-/* Files of a message that were changed, cut or lost: nobody gets bytes that were not stored. */
+/* Files of a message that were changed, cut or lost: a reader never gets bytes that were not
+ * stored. */
 #include "output/legacy_carrier.h"
 #include "api/damage.h"
 
@@ -12,7 +13,7 @@ static void a_changed_part_is_never_shown(void **state)
         large_message(&m, "u2");
         append(r, &m);
         sees(r, STENO_OUTPUTS_DEFAULT, 2, "[]");
-        /* Also one that ends the string: the message would be no JSON. */
+        /* Also a byte that ends the string: the message would not be JSON. */
         const char wrong[] = {'X', '"'};
         for (size_t i = 0; i < sizeof wrong; i++) {
                 change_byte(r, PARTS, 500, wrong[i]);
@@ -165,7 +166,8 @@ static void a_resent_result_brings_its_output_back(void **state)
         buf_release(&m);
 }
 
-/* Without an id it is known by its key, and its files are made before anyone can know. */
+/* A message without an id is known by its key, and its files are made before that can be
+ * checked. */
 static void a_key_brings_it_back_as_well(void **state)
 {
         struct rig *r = *state;

@@ -17,7 +17,7 @@
 struct result {
         struct buf text; /* what its file holds, when it is large */
         char marker[32]; /* in the middle of its text; "": it is too short for one */
-        bool data;       /* a JSON value: how it is spelled in another format is not its */
+        bool data;       /* a JSON value: other formats may spell it differently */
         bool lossy;      /* has a lone surrogate, which no other format gets */
 };
 
@@ -37,7 +37,7 @@ static uint64_t pick(struct game *g, uint64_t n)
         return seed_below(g->seed, n);
 }
 
-/* Around every limit that there is, and mostly small. */
+/* Sizes around every limit, and mostly small ones. */
 static size_t pick_size(struct game *g)
 {
         static const size_t AROUND[] = {2048, 4000, 16384, 32768, 51200};
@@ -73,7 +73,7 @@ static void put_text(struct game *g, struct buf *out, size_t n, size_t hides, ch
         }
 }
 
-/* The text as a string token, now and then not as we would spell it. */
+/* The text as a string token, sometimes in a spelling that Steno would not use. */
 static void put_token(struct game *g, struct buf *out, struct str text, bool *lossy)
 {
         size_t from = out->n;
@@ -144,8 +144,8 @@ static void put_border(struct buf *text, size_t n, const char *what)
         buf_printf(text, "--- part %zu%s ---\n", n + 1, what);
 }
 
-/* Blocks of text with members nobody knows, and pictures between them. `text` and `image` are how
- * the format spells the two. */
+/* Blocks of text with unknown members, and pictures between them. `text` and `image` are the
+ * format's names for the two. */
 static void put_array_result(
     struct game *g, struct buf *out, const char *text_type, const char *image)
 {
@@ -386,7 +386,7 @@ static void chat_turn(struct game *g, int t, size_t n)
         buf_puts(m, "]}");
 }
 
-/* The response stands in a call, the call in a text. */
+/* The response is in a call, and the call is in a text. */
 static void legacy_turn(struct game *g, int t, size_t n)
 {
         struct buf *m = new_message(g), text;
@@ -561,7 +561,7 @@ static void full_has_all_and_stub_none(
         buf_release(&stub);
 }
 
-/* Each file is the text of a large result, and each large result has one. */
+/* Each file is the text of a large result, and each large result has a file. */
 static void files_hold_the_results(const struct game *g, struct steno_conv *conv)
 {
         char *json = NULL;
@@ -630,7 +630,7 @@ static void release(struct game *g)
                 buf_release(&g->results[i].text);
 }
 
-/* One by one, or all at once; as any caller, or as a route that records for its client. */
+/* One by one, or all at once; as an ordinary caller, or as a route that records for its client. */
 static void append_all(struct game *g, struct steno_conv *conv)
 {
         struct steno_append_options opt = {.size = sizeof opt,
@@ -676,7 +676,7 @@ static void everything_comes_back_and_no_model_sees_it_whole(void **state)
                 append_all(&g, conv);
                 check_all(&g, conv);
                 steno_conv_close(conv);
-                if (i % 10 == 0) { /* the same from the disk, and after a repair of nothing */
+                if (i % 10 == 0) { /* also from the disk, and after a repair that finds nothing */
                         rig_close(r);
                         rig_open(r);
                         struct steno_check_options opt = {
@@ -695,7 +695,7 @@ static void everything_comes_back_and_no_model_sees_it_whole(void **state)
 
 /* ---- pages of several formats ---- */
 
-/* Each message of `format` stands on the page as it came, in order; others are between them. */
+/* Each message of `format` is on the page as it came, in order; others may be between them. */
 static void page_has_own_bytes(
     struct steno_conv *conv, const char *format, const struct game *games, size_t count)
 {

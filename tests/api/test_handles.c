@@ -96,7 +96,7 @@ static void no_warnings_afterwards(void **state)
 
 /* ---- fork ---- */
 
-/* What `child` returns in a process of its own, which a deadlock does not keep for ever. */
+/* What `child` returns in a process of its own, so that a deadlock does not last for ever. */
 static int in_child(struct rig *r, int (*child)(struct rig *r))
 {
         int status = 0;

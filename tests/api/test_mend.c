@@ -108,11 +108,11 @@ static void a_closing_line_that_was_lost_is_written_anew(void **state)
         buf_init(&after, 0);
         fill(r, "t1");
         load(r, MANIFEST, &before);
-        /* Only its end, a part of it, and all. */
+        /* The manifest loses only its end, a part, or everything. */
         const char *lf = memchr(before.p, '\n', before.n);
         size_t first = (size_t)(lf - before.p) + 1;
         spit(r, MANIFEST, "w", before.p, before.n - 1);
-        assert_int_equal(look(r, false).count, 2); /* what has no end does not count */
+        assert_int_equal(look(r, false).count, 2); /* a line without an end does not count */
         assert_int_equal(look(r, true).repaired, 1);
         rig_check(r);
         assert_int_equal(set_aside(r), 0);
@@ -162,7 +162,7 @@ static void a_manifest_that_was_lost_is_made_of_records_and_files(void **state)
         buf_release(&after);
 }
 
-/* Which of two files it was is not guessed. */
+/* It is not guessed which of two files it was. */
 static void a_line_is_not_written_where_the_file_is_in_doubt(void **state)
 {
         struct rig *r = *state;
@@ -238,7 +238,7 @@ static void a_line_is_not_written_of_bytes_that_the_record_does_not_know(void **
 
 /* ---- parts ---- */
 
-/* As lines of an older Steno: without sums. */
+/* Lines of an older Steno: without checksums. */
 static void drop_sums(struct buf *manifest)
 {
         static const char SUM[] = ",\"crc\":\"01234567\"";
@@ -250,7 +250,8 @@ static void drop_sums(struct buf *manifest)
         }
 }
 
-/* The line was lost, and the file had been changed before an older Steno made it anew of it. */
+/* The line was lost, and the file had been changed before an older Steno rebuilt the line from
+ * it. */
 static void an_output_is_what_is_sent_again_whatever_the_manifest_says(void **state)
 {
         struct rig *r = *state;
@@ -277,7 +278,7 @@ static void an_output_is_what_is_sent_again_whatever_the_manifest_says(void **st
         assert_same(buf_str(&before), buf_str(&now));
         assert_int_equal(set_aside(r), 1);
         rig_check(r);
-        /* What is right is left alone. */
+        /* What is correct is left alone. */
         append(r, &m);
         assert_int_equal(set_aside(r), 1);
         buf_release(&m);
@@ -315,7 +316,7 @@ struct cuts {
         size_t confirmed; /* the call after which everything was acknowledged again */
 };
 
-/* What was found damaged is in its place or in quarantine. */
+/* What was damaged is in its place or in quarantine. */
 static bool keeps(const char *dir, const char *bytes)
 {
         char command[700];
@@ -323,7 +324,7 @@ static bool keeps(const char *dir, const char *bytes)
         return system(command) == 0;
 }
 
-/* Whatever is left, nothing wrong is shown, and repair and a resend make it whole. */
+/* Whatever is left, nothing wrong is shown, and a repair and sending again restore everything. */
 static int comes_back(void *ctx, const char *dir, size_t k, int state)
 {
         struct cuts *c = ctx;
@@ -408,7 +409,7 @@ static void no_memory_costs_no_line(void **state)
         const char *lf = memchr(before.p, '\n', before.n);
         size_t first = (size_t)(lf - before.p) + 1;
         for (bool fired = true; fired; n++) {
-                /* Repair has a line to take out and one to write. */
+                /* The repair has one line to remove and one to write. */
                 spit(r, MANIFEST, "w", before.p, first);
                 spit(r, MANIFEST, "a", "garbage\n", 8);
                 failalloc_start(n);

@@ -1,5 +1,5 @@
-/* Outputs of every kind go in as they come and come out byte for byte; what stands for them is
- * small and cannot be broken from inside. */
+/* Outputs of every kind are stored as they come and read back byte for byte; their stubs are small
+ * and cannot be broken from inside. */
 #include "api/rig.h"
 
 #include <dirent.h>
@@ -94,7 +94,7 @@ static int make_kind(int kind, struct seed *s, struct buf *b)
         return 1;
 }
 
-/* Lines of a stub that are ours, by their form: each frame line exactly once, in its place. */
+/* Lines of a stub that have the form of the frame: each frame line exactly once, in its place. */
 static void assert_frame_holds(struct str stub, const char *ref)
 {
         char first[160];
@@ -152,8 +152,8 @@ static void any_bytes_in_are_the_same_bytes_out(void **state)
                         assert_same(buf_str(&in), buf_str(&out));
                         if (utf8)
                                 assert_int_equal(pages, 0); /* no boundary split a character */
-                        /* What is not text is a file whatever its size; below this a stub is
-                         * but a line. */
+                        /* What is not text becomes a file whatever its size; below this size its
+                         * stub is only a line. */
                         if (in.n > 800) {
                                 assert_true(got.content.n * 2 < in.n);
                                 assert_frame_holds(buf_str(&got.content), got.ref);
@@ -172,7 +172,8 @@ static void any_bytes_in_are_the_same_bytes_out(void **state)
         buf_release(&out);
 }
 
-/* The same bytes as a message that is appended whole, and as a stream, become the same. */
+/* The same bytes give the same stub and file, whether they are appended as a whole message or
+ * streamed. */
 static void a_message_and_a_stream_are_carried_alike(void **state)
 {
         struct rig *r = *state;
@@ -202,7 +203,7 @@ static void a_message_and_a_stream_are_carried_alike(void **state)
                 rig_last_content(r, STENO_OUTPUTS_FULL, &out);
                 assert_same(buf_str(&in), buf_str(&out));
                 rig_last_content(r, STENO_OUTPUTS_STUB, &out);
-                /* But for the ref and the call id, which are as long as the other's. */
+                /* Except for the ref and the call id, which have the same length. */
                 assert_int_equal(out.n, got.content.n);
                 streamed_release(&got);
         }
@@ -384,7 +385,7 @@ static void the_older_rule_keeps_500_characters_and_a_path_that_resolves(void **
         assert_int_equal(got.content.n, shown + strlen(want));
         assert_memory_equal(got.content.p, in.p, shown);
         assert_string_equal(buf_cstr(&got.content) + shown, want);
-        /* The path is taken wherever a ref is. */
+        /* The path is accepted wherever a ref is. */
         rig_raw(r, buf_cstr(&path), &out);
         assert_same(buf_str(&in), buf_str(&out));
         static const char *const OPS[] = {"read", "tail", "grep"};
@@ -422,7 +423,7 @@ static void what_purge_removed_says_so(void **state)
         assert_true(rig_text(got.json, "id", &id));
         snprintf(path, sizeof path, "@state/logs/tool-results/c/%s.json", buf_cstr(&id));
         OK(steno_amend(r->conv, "delete", buf_cstr(&id), NULL, 0, NULL, NULL, &err));
-        /* Deleted is not yet gone. */
+        /* A deleted output is still on the disk. */
         rig_raw(r, got.ref, &out);
         assert_int_equal(out.n, sizeof text);
         OK(steno_purge(r->store, NULL, "c", &report, &err));

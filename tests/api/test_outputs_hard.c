@@ -17,7 +17,7 @@ struct op {
         int how;
         const char *call;
         struct buf text;
-        size_t acked; /* calls of the world when it was; SIZE_MAX: never */
+        size_t acked; /* number of calls of the world at that time; SIZE_MAX: never */
         int rc;
 };
 
@@ -79,7 +79,7 @@ static void world_release(struct world *w)
                 buf_release(&w->ops[i].text);
 }
 
-/* The calls that the outputs answer; before anything can go wrong. */
+/* The calls that the outputs answer, stored before anything can fail. */
 static void world_begin(struct world *w)
 {
         struct steno_store *store;
@@ -116,7 +116,7 @@ static int stream_op(struct steno_conv *conv, const struct op *op)
         return rc;
 }
 
-/* Made before memory may fail. */
+/* Made before memory can run out. */
 static void op_message(const struct op *op, struct buf *to)
 {
         if (op->how == APPEND)
@@ -151,7 +151,7 @@ static int do_op(struct world *w, struct steno_conv *conv, struct op *op)
         return op->rc;
 }
 
-/* All of it, going on after failures. Only `only` when that is not negative. */
+/* Does all of it, and continues after failures. If `only` is not negative, does only that. */
 static void world_act(struct world *w, int only)
 {
         struct steno_store *store = NULL;
@@ -326,7 +326,7 @@ static int judge(struct world *w, const char *dir, size_t k, bool power, bool st
         }
         if (!j.bad)
                 judge_list(&j);
-        /* What is not there goes in now, and then all of it is as it should be. */
+        /* What is missing is stored now, and then everything is as it should be. */
         for (int i = 0; !j.bad && i < OPS; i++)
                 if (!j.seen[i] && do_op(&now, j.conv, &now.ops[i]))
                         fault(
@@ -454,7 +454,7 @@ static void failing_calls_and_a_full_disk_are_refused_cleanly(void **state)
         assert_true(refused); /* with the code of a full disk */
 }
 
-/* Every read of a search fails in turn: the answer is an error, or all of it. */
+/* Every read of a search fails in turn: the answer is an error, or it is complete. */
 static void a_search_on_a_bad_disk_is_whole_or_an_error(void **state)
 {
         struct rig r = {0};

@@ -1,7 +1,7 @@
 /*
- * test_quick.c - views read what nearly all records say about their messages without a parser. A
- * member that is added to every record must not end that without a word: views would be four times
- * slower, and no other test would be red.
+ * test_quick.c - views read what nearly all records say about their messages without a parser. If a
+ * new member of every record ended that, views would be four times slower, and no other test would
+ * fail.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -9,7 +9,7 @@
 #define MESSAGES 20
 #define NOT_HERE 77
 
-/* Sees each message as it comes; the exit code says what went wrong. */
+/* Receives each message as it comes; the exit code says what went wrong. */
 static _Noreturn void follow(struct rig *r)
 {
         struct steno_store *store;
@@ -51,7 +51,7 @@ static void another_process_follows(void **state)
         assert_int_equal(send_to(r, pid), 0);
 }
 
-/* A system gives out only so many watches. */
+/* The system gives out only a limited number of watches. */
 static void follows_without_a_watch(void **state)
 {
         struct rig *r = *state;

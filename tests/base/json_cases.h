@@ -1,6 +1,6 @@
 /*
  * json_cases.h - texts that are JSON (Y), texts that are not (N), and texts about which readers
- * differ (I, with what this one does). Strings are literals so that NUL bytes can stand in them.
+ * differ (I, with what this one does). Strings are literals so that they can contain NUL bytes.
  */
 #ifndef TESTS_JSON_CASES_H
 #define TESTS_JSON_CASES_H

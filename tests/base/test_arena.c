@@ -1,4 +1,4 @@
-/* Arenas: what is given back is used again, and what stays is not touched. */
+/* Arenas: memory that is given back is used again, and memory in use is not touched. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Files: paths stay beneath their directory, and the helpers do what fs.h says. */
+/* Files: paths stay beneath their directory, and the helpers do what fs.h promises. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -319,7 +319,7 @@ static void the_file_system_names_its_kind(void **state)
         assert_int_equal(p->fs->magic(p->fs, -1), -EBADF);
 }
 
-/* From here on this process has an old kernel: no openat2, no flags for rename. */
+/* From here on this process acts as on an old kernel: no openat2, no flags for rename. */
 static int become_old(void)
 {
         struct sock_filter code[] = {
@@ -437,7 +437,7 @@ static void stamps_count_once_the_clock_has_moved_on(void **state)
         assert_false(stamped(100, 5, 100, 50000000));
         assert_false(stamped(100, 5, 100, 5));
         assert_false(stamped(100, 5, 99, 900000000));
-        /* Whole seconds: perhaps that is all there is. */
+        /* A file system may store whole seconds only. */
         assert_false(stamped(100, 0, 101, 0));
         assert_false(stamped(100, 0, 102, 500000000));
         assert_true(stamped(100, 0, 104, 0));

@@ -29,7 +29,7 @@ static int64_t earlier_now(const struct env *self)
         return INT64_C(1000);
 }
 
-/* All ones: every step is the largest and the 80 bits overflow at once. */
+/* All ones: every increment is the largest one, and the 80 bits overflow at once. */
 static void ones(const struct env *self, void *p, size_t n)
 {
         (void)self;

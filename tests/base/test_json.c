@@ -1,4 +1,4 @@
-/* JSON: what is accepted, what is refused and where, and what a tape answers. */
+/* JSON: what is accepted, what is refused and where, and what can be read from a tape. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -75,7 +75,7 @@ static void accepts_and_refuses_the_table(void **state)
         }
 }
 
-/* The same cases wrapped in an array and pushed to each place relative to a SIMD block. */
+/* The same cases inside of an array, at each position relative to a SIMD block. */
 static void position_in_a_block_changes_nothing(void **state)
 {
         (void)state;
@@ -83,7 +83,7 @@ static void position_in_a_block_changes_nothing(void **state)
         buf_init(&b, 0);
         for (size_t i = 0; i < JSON_CASE_COUNT; i++) {
                 const struct json_case *c = &json_cases[i];
-                /* These become right, or wrong, only by what is put around them. */
+                /* These become right or wrong only with the text around them. */
                 bool wrapped_differs = memchr(c->text, ',', c->n) || memchr(c->text, ']', c->n) ||
                                        c->n == strspn(c->text, " \n");
                 if (!c->valid && wrapped_differs)
@@ -170,7 +170,7 @@ static void *walk_deep_texts(void *unused)
 {
         (void)unused;
         static const char *const units[] = {"[", "{\"\":", "[{\"a\":"};
-        /* An outermost array is not counted. */
+        /* The outermost array is not counted. */
         static const size_t faults[] = {513, 4 * 512, 6 * 256 + 1};
         static char text[60001];
         struct json j;
@@ -203,7 +203,7 @@ static void *walk_deep_texts(void *unused)
         return NULL;
 }
 
-/* 10,000 frames of any size do not fit into the stack of this thread. */
+/* 10,000 stack frames of any size do not fit into the stack of this thread. */
 static void depth_is_limited_without_stack(void **state)
 {
         (void)state;
@@ -256,7 +256,7 @@ static void mutations_are_judged_alike_by_all_walks(void **state)
 
 /* ---- streams ---- */
 
-/* Feeds a stream byte by byte; each value must appear at the first byte that completes it. */
+/* Feeds a stream byte by byte; each value must appear with the first byte that completes it. */
 static void values_come_whole_wherever_a_stream_is_split(void **state)
 {
         (void)state;
@@ -444,7 +444,8 @@ static void numbers_keep_to_their_range(void **state)
         json_release(&j);
 }
 
-/* Spans of children lie in order inside their parent's, and each is itself that value. */
+/* The spans of children are in order inside the span of their parent, and each is a value
+ * itself. */
 static void check_span(const struct json *j, json_ref r)
 {
         struct str s = json_raw(j, r);
@@ -572,7 +573,7 @@ static void a_writer_goes_on_behind_what_is_there(void **state)
         buf_release(&b);
 }
 
-/* One byte at a time, as the quick way does it for many. */
+/* Does for one byte at a time what the fast code does for many. */
 static void put_slowly(struct buf *b, const char *p, size_t n)
 {
         static const char plain[] = "\"\\\b\f\n\r\t", brief[] = "\"\\bfnrt";

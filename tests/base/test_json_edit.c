@@ -1,4 +1,4 @@
-/* JSON: splices leave what they do not touch as it was; what is written can be read back. */
+/* JSON: edits do not change the text around them, and what is written can be read back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -118,8 +118,8 @@ static void overlapping_edits_are_refused(void **state)
         finish(&t);
 }
 
-/* Leaves chosen by chance are replaced in a shuffled order, and the result is compared with a
- * document in which the same is done from the back with plain byte moves. */
+/* Replaces random leaves in a shuffled order, and compares the result with a document in which the
+ * same is done from the back with plain byte moves. */
 static void random_replacements_equal_byte_moves(void **state)
 {
         (void)state;
@@ -169,7 +169,7 @@ static void random_replacements_equal_byte_moves(void **state)
         buf_release(&want);
 }
 
-/* The members that stay are, byte for byte and in order, those that were not named. */
+/* The members that stay are, byte for byte and in order, those that the removal did not name. */
 static void random_removals_keep_the_rest(void **state)
 {
         (void)state;

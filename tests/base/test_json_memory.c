@@ -43,7 +43,7 @@ void *__wrap_realloc(void *p, size_t n)
 
 static struct buf text;
 
-/* Everything that allocates, in one go; 0 only when all of it worked. */
+/* Uses every function that allocates; 0 only if all of it worked. */
 static int exercise(void)
 {
         struct json j;

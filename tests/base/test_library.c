@@ -1,4 +1,4 @@
-/* Libraries that are opened when they are needed. */
+/* Libraries that are opened only when they are needed. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -32,7 +32,7 @@ static void the_type_of_a_device_is_found(void **state)
         assert_false(mount_type_in(TABLE, strlen(TABLE), makedev(0, 52), type));
         assert_false(mount_type_in(TABLE, strlen(TABLE), makedev(0, 2), type));
         assert_false(mount_type_in("", 0, makedev(0, 5), type));
-        /* However it is cut, nothing is read behind its end. */
+        /* However the table is cut, nothing is read after its end. */
         for (size_t n = 0; n < strlen(TABLE); n++)
                 mount_type_in(TABLE, n, makedev(0, 52), type);
 }

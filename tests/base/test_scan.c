@@ -1,4 +1,4 @@
-/* Scanning: the wide loops and the narrow ones say the same as a byte by byte reading. */
+/* Scanning: the wide and the narrow loops give the same results as reading byte by byte. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -142,7 +142,7 @@ static void random_bytes_have_one_valid_prefix(void **state)
         for (int i = 0; i < seed_rounds(1000000); i++) {
                 char text[200];
                 size_t n = seed_below(&s, sizeof text);
-                /* Few values, so that sequences form by themselves. */
+                /* Few different values, so that sequences form by chance. */
                 for (size_t k = 0; k < n; k++)
                         text[k] = "\xe2\x82\xac\xc3\xa9\xf0\x9f\x98\x80\xed\xa0"
                                   "aaaaaa"[seed_below(&s, seed_below(&s, 5) ? 4 : 17)];
@@ -158,7 +158,7 @@ static void one_byte_beyond_ascii_is_seen_wherever_it_is(void **state)
         char *text = malloc(400);
         assert_non_null(text);
         for (size_t n = 0; n <= 400; n++) {
-                char *p = text + 400 - n; /* up to the end of what there is */
+                char *p = text + 400 - n; /* up to the end of the text */
                 memset(text, 0x80, 400 - n);
                 memset(p, 0x7F, n);
                 assert_true(scan_ascii(p, n) && scan_ascii_baseline(p, n));

@@ -1,4 +1,5 @@
-/* Text: UTF-8 is judged exactly at every place of a block, and terminals are not obeyed. */
+/* Text: UTF-8 is checked exactly at every position of a block, and escape sequences do not reach a
+ * terminal. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +13,7 @@
 #include "../support/seed.h"
 #include "base/text.h"
 
-/* Decodes from the definition: a code point in range whose shortest form is what is there. */
+/* Decodes by the definition: a code point in range, in its shortest form. */
 static size_t slow_sequence(const unsigned char *p, size_t n)
 {
         static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -343,7 +344,8 @@ static void sequences_are_stripped_whole(void **state)
         check_table(t, COUNT(t), 2);
 }
 
-/* Whatever comes in, what goes out is UTF-8 and holds no control but LF, TAB, CR LF and SGR. */
+/* Whatever the input, the output is UTF-8 and has no control characters except LF, TAB, CR LF and
+ * SGR. */
 static void nothing_else_gets_through(void **state)
 {
         (void)state;
@@ -432,7 +434,7 @@ static void characters_of_long_texts_are_counted(void **state)
         for (int i = 0; i < seed_rounds(1000); i++) {
                 size_t n = seed_below(&s, sizeof text);
                 size_t count = 0;
-                int all = (int)seed_below(&s, 3); /* nothing but continuations, or none, or both */
+                int all = (int)seed_below(&s, 3); /* only continuation bytes, none, or both */
                 for (size_t k = 0; k < n; k++) {
                         text[k] = (char)(all == 0   ? 0x80 + seed_below(&s, 64)
                                          : all == 1 ? seed_below(&s, 128)

@@ -14,7 +14,7 @@
 int __real_clock_gettime(clockid_t clock, struct timespec *t);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *t);
 
-/* The time of day that the library sees is an hour ahead of the one that the kernel waits by. */
+/* The library sees a time of day that is one hour ahead of the kernel's clock for waiting. */
 int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
 {
         int rc = __real_clock_gettime(clock, t);
@@ -138,7 +138,7 @@ static void no_ring_is_lost(void **state)
 
 #define RINGS 4000000
 
-/* `rung` is relaxed and orders nothing: only the bell makes what was written visible. */
+/* `rung` is relaxed and orders nothing: only the bell makes the written value visible. */
 struct written {
         struct wait_bell bell;
         atomic_uint rung;
@@ -156,7 +156,7 @@ static void *write_and_ring(void *arg)
         return NULL;
 }
 
-/* On a strictly ordered processor it is ThreadSanitizer that notices when it is not. */
+/* On a strictly ordered processor only ThreadSanitizer can notice if it does not. */
 static void what_was_written_before_a_ring_is_seen_although_several_are_heard_as_one(void **state)
 {
         static struct written w;

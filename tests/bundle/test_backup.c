@@ -1,6 +1,6 @@
 /*
- * test_backup.c - backups of a store that is being written: what was acknowledged before is in
- * them, every ref has its bytes, and the next one copies what changed.
+ * test_backup.c - backups of a store while others write: a backup has everything that was
+ * acknowledged before it, every ref has its bytes, and the next backup copies what changed.
  */
 #include "bundle/history.h"
 
@@ -42,7 +42,7 @@ static void say(struct steno_conv *conv, struct writer *w, uint64_t n)
         __atomic_store_n(&w->kept, n, __ATOMIC_SEQ_CST);
 }
 
-/* Something large that goes again, and its purge now and then. */
+/* Something large that is deleted again, and sometimes its purge. */
 static void come_and_go(struct steno_conv *conv, struct writer *w, uint64_t n)
 {
         struct history h = {.conv = conv, .seed = &w->seed, .calls = (int)n * 10};
@@ -94,7 +94,7 @@ struct counting {
         uint64_t next;
 };
 
-/* Messages that nobody deletes are there in order, without a gap. */
+/* Messages that nobody deletes are in the backup in order, without a gap. */
 static int count_kept(void *ctx, const struct steno_record *r)
 {
         struct counting *c = ctx;
@@ -204,7 +204,7 @@ static uint64_t backup(struct fixture *f, const struct scratch *to, const char *
 
 #define CONV "projects/default/conversations/c"
 
-/* What changed a moment ago is copied again in any case. Now only what changes from here on is. */
+/* What changed a moment ago is always copied again. From here on, only later changes are. */
 static void grow_old(void)
 {
         usleep(150000);
@@ -271,7 +271,8 @@ static void what_did_not_change_is_left_alone(void **state)
         scratch_remove(&to);
 }
 
-/* Of the same length, with the time it had, and so on: $1 is the store, $2 the backup. */
+/* Each command changes something, with equal length or the old time. $1 is the store, $2 the
+ * backup. */
 static void every_change_is_noticed(void **state)
 {
 #define IN "set -e; A='%s/" CONV "'; B='%s/" CONV "'; "
@@ -339,7 +340,7 @@ static void what_was_moved_and_came_back_is_right(void **state)
         scratch_remove(&to);
 }
 
-/* A folder for large tokens, and no list of outputs, where the copy has one. */
+/* A folder for large tokens, and no list of outputs although the copy has one. */
 static void a_list_of_outputs_goes_with_them(void **state)
 {
         struct fixture *f = *state;
@@ -397,7 +398,7 @@ static struct timespec later_by(struct timespec t, int ms)
         return (struct timespec){.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = ns % 1000000000};
 }
 
-/* Also when the clock was set back: then all files are from the future. */
+/* Also when the clock was set back: then the times of all files are in the future. */
 static void a_young_file_has_no_stamp(void **state)
 {
         struct fixture *f = *state;

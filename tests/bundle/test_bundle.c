@@ -1,5 +1,5 @@
 /*
- * test_bundle.c - bundles of random histories: what comes back is what went out.
+ * test_bundle.c - bundles of random histories: an import gives what was exported.
  */
 #include "bundle/history.h"
 

@@ -61,9 +61,9 @@ static long give(void *ctx, void *p, size_t n)
         return (long)n;
 }
 
-/* ---- what says it is done is right ---- */
+/* ---- what reports success is correct ---- */
 
-/* Of a conversation as it is on the disk, without the faults of the world that made it. */
+/* Of a conversation as it is on the disk, without the faults of the world in which it was made. */
 static void check_copy(struct world *w, const char *root, const char *id, const char *what)
 {
         struct steno_view_options view = {
@@ -89,7 +89,7 @@ static void check_copy(struct world *w, const char *root, const char *id, const 
         failalloc_resume(paused);
 }
 
-/* ---- what is done ---- */
+/* ---- the operations ---- */
 
 static int do_fork(struct world *w, struct steno_error *err)
 {
@@ -281,7 +281,7 @@ static void free_world(struct world *w)
         steno_free(w->key);
 }
 
-/* After whatever happened: one repair, and everything is in order and as it was. */
+/* Whatever happened, one repair puts everything in order, as it was. */
 static void check_world(struct world *w, const char *what, long n)
 {
         struct steno_check_options opt = {.size = sizeof opt, .repair = true};
@@ -296,7 +296,7 @@ static void check_world(struct world *w, const char *what, long n)
         show(w, &w->out);
         if (w->out.n != w->good.n || memcmp(w->out.p, w->good.p, w->good.n) != 0)
                 fail_msg("%s, call %ld: the conversation shows something else", what, n);
-        /* And it can still be done. */
+        /* And the operation can still be done. */
         for (size_t i = 0; i < sizeof OPERATIONS / sizeof *OPERATIONS; i++)
                 if (strcmp(OPERATIONS[i].name, what) == 0 && OPERATIONS[i].act(w, &err))
                         fail_msg("%s, call %ld: later it fails as well: %s", what, n, err.msg);
@@ -312,8 +312,8 @@ static int remove_copy(void *ctx, const char *name, unsigned char type)
         return strcmp(name, "c") == 0 ? 0 : fs_remove_tree(fs_real(), dir, name);
 }
 
-/* Takes away what earlier rounds made of the conversation, so that a round costs the same however
- * many there were before it. */
+/* Removes what earlier rounds made of the conversation, so that a round costs the same however many
+ * came before it. */
 static void remove_copies(struct world *w)
 {
         char path[sizeof w->scratch.path + 64];
@@ -325,8 +325,8 @@ static void remove_copies(struct world *w)
         fs->close(fs, dir);
 }
 
-/* A failure has its reason, and the code is that of the reason: an errno that was passed on in its
- * place would be taken for something else (-EIO for "there is no such conversation"). */
+/* A failure has a reason, and the code fits the reason. An errno in place of the code would mean
+ * something else (-EIO is "there is no such conversation"). */
 static void check_answer(const struct operation *op, long n, int rc, const struct steno_error *err)
 {
         if (rc && !err->msg[0])
@@ -391,7 +391,7 @@ static void out_of_memory(void **state)
                         struct steno_error err = {0};
                         remove_copies(&w);
                         open_world(&w, fs_real());
-                        /* The buffer that takes the bytes is ours. */
+                        /* The buffer that takes the bytes belongs to this test. */
                         buf_reserve(&w.out, 4 * 1024 * 1024);
                         w.failing = true;
                         (good ? failalloc_start_for_good : failalloc_start)(n);
@@ -442,8 +442,8 @@ static void damage(struct world *w, const char *folder)
         fs->close(fs, dir);
 }
 
-/* -EIO is the number of "there is no such conversation": a folder that could not be listed once
- * made a conversation one that was removed meanwhile, and a check said that all was well. */
+/* -EIO is the number of "there is no such conversation": because of a folder that could not be
+ * listed, a conversation once counted as removed, and a check said that all was well. */
 static void never_says_that_damage_is_fine(void **state)
 {
         struct seed seed = seed_start();

@@ -1,6 +1,6 @@
 /*
- * test_fork.c - forks: the same records up to the cut, and two conversations that live and die
- * without each other.
+ * test_fork.c - forks: the same records up to the cut, and two conversations that do not depend on
+ * each other.
  */
 #include "bundle/history.h"
 
@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "store/play.h"
 
-/* ---- what a fork has ---- */
+/* ---- what a fork contains ---- */
 
 struct reading {
         struct buf lines;
@@ -43,7 +43,7 @@ static void read_records(struct steno_conv *conv, uint64_t upto, struct buf *out
         *out = g.lines;
 }
 
-/* Every line of the fork is that of the origin, or begins it: a tombstone has no message. */
+/* Every line of the fork is a line of the origin, or its beginning: a tombstone has no message. */
 static void assert_begins(struct buf *origin, struct buf *fork, uint64_t records)
 {
         const char *a = buf_cstr(origin), *b = buf_cstr(fork);
@@ -119,7 +119,7 @@ static void forks_of_random_histories(void **state)
                         history_view(fork, &after);
                         if (seq == last) /* nothing was left out */
                                 assert_string_equal(buf_cstr(&before), buf_cstr(&after));
-                        if (seq % 3 == 0) /* what the fork loses, the origin keeps */
+                        if (seq % 3 == 0) /* the origin keeps what the fork loses */
                                 empty(f, fork);
                         if (seq % 3 == 1)
                                 OK(steno_remove(f->store, NULL, steno_conv_id(fork), NULL, &err));
@@ -129,7 +129,7 @@ static void forks_of_random_histories(void **state)
                         history_view(f->conv, &after);
                         assert_string_equal(buf_cstr(&before), buf_cstr(&after));
                 }
-                /* What the origin loses, the fork keeps. */
+                /* The fork keeps what the origin loses. */
                 struct steno_conv *fork = fork_at(f, last);
                 empty(f, f->conv);
                 history_view(fork, &after);

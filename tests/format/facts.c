@@ -149,7 +149,7 @@ static bool is_word(const char *key, const char *const *list)
         return false;
 }
 
-/* What the rules of format.h call the same thing is no fact. */
+/* What the rules of format.h treat as the same is not a fact. */
 static bool is_fact(const char *key, const char *value, bool calls)
 {
         static const char *const idle[] = {"annotations", "status", "refusal", "tool_calls",
@@ -202,7 +202,7 @@ static void add(struct facts *f, const char *key, const char *value, const char 
 static void walk(struct facts *f, const struct json *j, json_ref r, const char *key,
     const char *cover, unsigned message, bool calls);
 
-/* A text with legacy records in it is as many facts as they hold. */
+/* A text with legacy records counts as the facts that they hold. */
 static void split(struct facts *f, const char *value, const char *cover, unsigned message)
 {
         static const char open[] = "<function_call>", close[] = "</function_call>";
@@ -212,7 +212,7 @@ static void split(struct facts *f, const char *value, const char *cover, unsigne
                 add(f, "text", before, cover, message, true);
                 free(before);
                 at += sizeof open - 1;
-                /* The first end at which it is JSON, plain or still escaped. */
+                /* The first end at which the text is JSON, plain or still escaped. */
                 const char *end = at;
                 struct buf plain;
                 buf_init(&plain, 0);
@@ -381,7 +381,7 @@ static const char *id_of(const struct fact *f)
         return NULL;
 }
 
-/* A call that got another id, and its result with it. */
+/* The call got another id, and so did its result. */
 static bool is_renamed(const struct fact *f, const struct json *report)
 {
         json_ref list = json_get(report, 0, "repairs");
@@ -399,7 +399,7 @@ static bool is_renamed(const struct fact *f, const struct json *report)
 
 /* ---- what is said anywhere in a message ---- */
 
-/* Every string of a value, decoded, those inside of JSON text as well. */
+/* Every string of a value, decoded, including strings in text that is JSON. */
 static void gather(const struct json *j, json_ref r, struct buf *to)
 {
         if (is_leaf(j, r)) {
@@ -408,7 +408,7 @@ static void gather(const struct json *j, json_ref r, struct buf *to)
                 struct json inner;
                 buf_puts(to, value);
                 buf_putc(to, '\n');
-                /* Also where a lone surrogate stands in it, and of a record inside of a text. */
+                /* Also where the string has a lone surrogate, or is a record inside of a text. */
                 size_t at = to->n;
                 if (json_string(j, r, to, NULL)) {
                         struct buf plain;
@@ -458,7 +458,7 @@ struct step {
         struct json from, to, report;
 };
 
-/* Losses of a place, a shape or an order: what was said is still there. */
+/* These losses are about a place, a form or an order: the content is still there. */
 static bool is_change(const struct json *report, json_ref loss)
 {
         static const char *const words[] = {"written as", "joined", "moved", "split", "order",
@@ -471,7 +471,8 @@ static bool is_change(const struct json *report, json_ref loss)
         return change;
 }
 
-/* `first`: it is a fact of what this step began with; else it is one of something before that. */
+/* With `first`, the fact is in the history that this step began with; otherwise in one before
+ * that. */
 static bool is_mended(const struct json *report, json_ref loss, const char *value)
 {
         char *why = decoded(report, json_get(report, loss, "why"));
@@ -530,7 +531,7 @@ bool facts_accounted(struct str a, struct str mid, struct str b, struct str repo
         struct step one, two;
         step_parse(&one, a, mid, report1);
         step_parse(&two, mid, b, report2);
-        /* Not every loss is listed: nothing can be said of the rest. */
+        /* The report does not list every loss, so nothing can be said about the others. */
         if (json_get(&one.report, 0, "more_losses") != JSON_NONE ||
             json_get(&two.report, 0, "more_losses") != JSON_NONE) {
                 facts_free(&x);
@@ -553,7 +554,8 @@ bool facts_accounted(struct str a, struct str mid, struct str b, struct str repo
                         k++;
                         continue;
                 }
-                /* Too few of these came back: as many must be covered, whichever they are. */
+                /* Too few of these came back: as many losses must be reported, whichever they
+                 * are. */
                 size_t from = i, missing = 0, covered = 0;
                 while (from > 0 && strcmp(x.list[from - 1].text, x.list[i].text) == 0)
                         from--;

@@ -298,7 +298,7 @@ static void end(struct gen *g)
         PUT(g, is(g, "langchain") ? "}}" : "}");
 }
 
-/* What an app wrote where a text should be. */
+/* What an app stored where a text should be. */
 static const char *odd_content(struct gen *g)
 {
         static const char *const odd[] = {"5", "true", "{\"a\":[1.0e5,\"\\u00e9\"]}"};
@@ -430,7 +430,7 @@ static const char *entry_state(struct gen *g, bool answered, bool failed)
         return failed ? "error" : "complete";
 }
 
-/* A call that holds its result: chat, and openai entries of an app's own. */
+/* A call that holds its result: in chat, and in openai entries of some apps. */
 static void put_entry(struct gen *g, unsigned turn, unsigned i, bool answered)
 {
         sep(g);
@@ -737,7 +737,7 @@ static void put_tools(struct gen *g, unsigned turn)
         put_results(g, turn, order, n, ids);
 }
 
-/* A call of another kind than function, with what came of it. */
+/* A call of a kind other than function, with its result. */
 static void put_kind(struct gen *g, unsigned turn)
 {
         static const struct {
@@ -802,7 +802,7 @@ static void put_kind(struct gen *g, unsigned turn)
         PUT(g, "}");
 }
 
-/* OpenAI's way to call before there were ids. */
+/* OpenAI's older form of calls, without ids. */
 static void put_older_call(struct gen *g, unsigned turn)
 {
         begin(g);

@@ -27,7 +27,7 @@ struct gen {
         unsigned turn;
 };
 
-/* STENO_TEST_SEED or a new one; printed. */
+/* From STENO_TEST_SEED, or a new one; it is printed. */
 uint64_t gen_seed(void);
 /* How many of 100,000 rounds to run (support/seed.h), over `share`. */
 unsigned gen_count(unsigned share);

@@ -1,4 +1,4 @@
-/* What every reader says about a call and its result, whatever format it came in. */
+/* Every reader finds the same call and result, whatever format they came in. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -194,7 +194,8 @@ static void calls_without_a_signature_are_marked_for_gemini_3_in_the_current_tur
         }
 }
 
-/* Thinking is signed or encrypted for the endpoint that made it; another one would refuse it. */
+/* Thinking is signed or encrypted for the endpoint that made it; any other endpoint would refuse
+ * it. */
 static void thinking_of_either_kind_goes_back_only_to_the_endpoint_that_made_it(void **state)
 {
         (void)state;

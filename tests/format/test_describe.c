@@ -186,7 +186,7 @@ static void every_format_names_its_calls_and_answers(void **state)
             "{\"role\":\"assistant\",\"calls\":[\"f\"],\"answers\":[\"f\"]}");
 }
 
-/* A run stores its model's reply in the provider's shape, with Steno's members beside it. */
+/* A run stores its model's reply in the provider's format, with Steno's members in addition. */
 static void every_format_says_which_run_wrote_a_message(void **state)
 {
         static const char *const formats[] = {"openai", "anthropic", "gemini", "responses",

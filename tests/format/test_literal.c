@@ -1,4 +1,4 @@
-/* test_literal.c - conversions spelled out, and how formats are told apart. */
+/* test_literal.c - conversions with their exact text, and how formats are detected. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@ static int sink(void *ctx, const void *p, size_t n)
         return 0;
 }
 
-/* The conversion, or "!" and the error; ' stands for " in what is given. */
+/* The conversion, or "!" and the error. In the arguments ' stands for ". */
 static const char *converted(const char *from, const char *to, const char *quoted)
 {
         static struct buf in, out;
@@ -172,7 +172,7 @@ static void reused_ids_become_unique_where_they_must(void **state)
 #define TOOL(id) "{'role':'tool','tool_call_id':'" id "','content':'" id "'}"
 #define USE(id) "{'type':'tool_use','id':'" id "','name':'f','input':{}}"
 #define GAVE(id, text) "{'type':'tool_result','tool_use_id':'" id "','content':'" text "'}"
-/* Two calls and what they gave, in openai's way and in anthropic's, where they have other ids. */
+/* Two calls and their results, in openai's form and in anthropic's, where they have other ids. */
 #define OPENAI_TURN(a, b)                                                                          \
         "{'role':'assistant','tool_calls':[" CALL(a) "," CALL(b) "]}," TOOL(a) "," TOOL(b)
 #define ANTHROPIC_TURN(a, b, id_a, id_b)                                                           \

@@ -353,7 +353,7 @@ static void put_member(struct buf *out, const struct json *j, json_ref of, const
         json_string(j, json_get(j, of, key), out, NULL);
 }
 
-/* A report as a row has it. */
+/* A report in the form that a row has. */
 static void shorten(const char *report, struct buf *out)
 {
         static const char *const LISTS[] = {"repairs", "losses"};
@@ -378,7 +378,7 @@ static void shorten(const char *report, struct buf *out)
         json_release(&j);
 }
 
-/* How many rows say something else; those are shown. */
+/* Counts the rows that give another report, and shows them. */
 static int differing(bool views)
 {
         const char *from = NULL;
@@ -425,7 +425,7 @@ static void a_view_reports_each_change(void **state)
         assert_int_equal(differing(true), 0);
 }
 
-/* So many messages that what is made of them lies in several blocks of memory. */
+/* So many messages that their neutral form lies in several blocks of memory. */
 static void results_in_the_order_of_their_calls_are_no_loss_wherever_the_calls_lie(void **state)
 {
         enum { CALLS = 300 };

@@ -23,7 +23,7 @@ static int sink(void *ctx, const void *p, size_t n)
         return 0;
 }
 
-/* A history behind a failure, whole; messages of the framework are cut. */
+/* A history that failed is printed whole; messages of the framework are cut. */
 static void show(struct buf *b)
 {
         for (size_t i = 0; i < b->n; i++)
@@ -73,7 +73,7 @@ static void every_format_gives_its_own_tokens_back(void **state)
         buf_release(&out);
 }
 
-/* The same without a copy of anything: every member from the hub's fields and extras. */
+/* The same with nothing copied: every member is made from the hub's fields and extras. */
 static void every_format_rebuilds_its_members_from_the_hub(void **state)
 {
         (void)state;

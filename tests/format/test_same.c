@@ -23,7 +23,7 @@ static int sink(void *ctx, const void *p, size_t n)
         return 0;
 }
 
-/* The history as a conversation of its own. False: it is none that a store takes (an id twice). */
+/* Stores the history as a conversation of its own. False: no store accepts it (an id twice). */
 static bool stored(struct steno_store *store, const char *format, const struct buf *in,
     const char *name, struct steno_conv **conv)
 {
@@ -39,7 +39,8 @@ static bool stored(struct steno_store *store, const char *format, const struct b
         return false;
 }
 
-/* How many bytes an id takes that was made for a call without one, by a store or of its place. */
+/* The number of bytes of an id that a store made for a call without one, or that was made from its
+ * place. */
 static size_t made_id(const char *p)
 {
         if (strncmp(p, "call_made_", 10) == 0)
@@ -49,11 +50,11 @@ static size_t made_id(const char *p)
         return 0;
 }
 
-/* Made ids differ, and Gemini gets none that is made of a place. */
+/* Such ids differ, and Gemini gets none that is made from a place. */
 static void mask_made_ids(struct buf *b)
 {
         const char *p = buf_cstr(b), *end = p + b->n;
-        char *to = b->p; /* not before: the NUL behind it may have moved it */
+        char *to = b->p; /* not before that: the NUL after it may have moved */
         while (p < end) {
                 size_t member = strncmp(p, "\"id\":\"", 6) == 0 ? made_id(p + 6) : 0;
                 if (member)
@@ -66,7 +67,7 @@ static void mask_made_ids(struct buf *b)
         b->n = (size_t)(to - b->p);
 }
 
-/* Only a store looks for the call of a result without an id also among calls that have one. */
+/* For a result without an id, only a store also considers calls that have an id. */
 static bool is_mixed(const struct buf *in)
 {
         bool gemini = strstr(in->p, "\"functionResponse\":{\"name\"") &&

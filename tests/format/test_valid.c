@@ -1,4 +1,4 @@
-/* test_valid.c - whatever was damaged, what a provider gets is acceptable to it (F1, F2, F3). */
+/* test_valid.c - whatever was damaged, each provider accepts what it gets (F1, F2, F3). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,7 +48,7 @@ static bool is_accepted(const char *provider, const struct buf *history, struct 
         assert_int_equal(accept_history(provider, &j, why, &err), 0);
         bool empty = json_count(&j, 0) == 0;
         json_release(&j);
-        /* A history of which nothing is left to say is not sent. */
+        /* A history with nothing left in it is not sent. */
         return empty || str_is(buf_str(why), "[]");
 }
 
@@ -105,7 +105,7 @@ static void responses_accepts_every_view_of_every_damaged_history(void **state)
         accepted("responses");
 }
 
-/* Counted by hand as well: every call has one output behind it, and no output more. */
+/* Counted by hand as well: every call is followed by one output, and there are no other outputs. */
 static void responses_views_have_one_output_for_each_call(void **state)
 {
         (void)state;

@@ -39,7 +39,7 @@ class Difference:
 
 
 def differences(old, new, path=(), read=None):
-    """The smallest places in which two JSON values differ; a list of another length is one."""
+    """The smallest places in which two JSON values differ; a list of another length is one place."""
     if isinstance(old, dict) and isinstance(new, dict):
         found = []
         for key in list(old) + [k for k in new if k not in old]:
@@ -58,7 +58,7 @@ class Change:
         self.used = False
 
     def allows(self, case, question, difference):
-        """`case` is store/project/conversation, `question` has no conversation in it."""
+        """`case` is store/project/conversation; `question` has no conversation in it."""
         difference.case = case
         if not (any(fnmatch.fnmatchcase(case, c) for c in self.cases)
                 and any(fnmatch.fnmatchcase(question, q) for q in self.questions)
@@ -71,7 +71,7 @@ class Change:
 # ---- rules ----
 
 def left_out(*names):
-    """A message's own member of one of these names is not there any more."""
+    """A member of one of these names is not in the message any more."""
     return lambda d: (d.new is MISSING and len(d.path) > 1 and d.path[-1] in names
                       and isinstance(d.path[-2], int))
 
@@ -82,8 +82,8 @@ def added(*names):
 
 
 def call_ids(old, new):
-    """An id that matches the pattern `old` became one that matches `new`, the same one everywhere
-    in its conversation, and no two ids became one."""
+    """An id that matches the pattern `old` became one that matches `new`, in the same way everywhere in
+    its conversation, and no two ids became the same."""
     there, back = {}, {}
 
     def rule(d):
@@ -109,8 +109,8 @@ def materialized(smallest=2048):
 
 
 def joined(*texts_of):
-    """A list of messages became a shorter one that holds the same values under these names, in the
-    same order: pieces of one message were put together."""
+    """A list of messages became a shorter list with the same values under these names, in the same
+    order: pieces of one message were joined."""
     def values(node):
         if isinstance(node, dict):
             return [v for key, value in node.items()
@@ -125,8 +125,8 @@ def joined(*texts_of):
 
 
 def grown(but=r"(?!)"):
-    """A list has other elements, and every text that was in it is there, alone or as a part of
-    another text; but not what matches `but`."""
+    """A list has other elements, and every text that was in it is still there, alone or as a part of
+    another text, except texts that match `but`."""
     def texts(node):
         if isinstance(node, dict):
             return [t for v in node.values() for t in texts(v)]
@@ -143,13 +143,13 @@ def grown(but=r"(?!)"):
 
 
 def reported(*names):
-    """What the report says under these names: of losses, repairs and tokens, not of messages."""
+    """What the report has under these names: about losses, repairs and tokens, not about messages."""
     return lambda d: d.path[:1] == ("data",) and d.path[1:2] and d.path[1] in names or (
         d.path[:1] and d.path[0] in names and (len(d.path) > 1 or not isinstance(d.old, str)))
 
 
 def respelled():
-    """The same values; a string is spelled with other escapes."""
+    """The same values; a string has other escapes."""
     return lambda d: d.path == ("tokens",) and isinstance(d.old, str)
 
 
@@ -160,13 +160,13 @@ def became(*pairs):
 
 
 def swapped(*names):
-    """Two of these names have changed places."""
+    """Two members with these names have changed places."""
     return lambda d: d.old in names and d.new in names
 
 
 def renamed():
-    """A tool's name has other characters where a provider takes none of them, and a hash where it
-    would be the name of another tool."""
+    """The name of a tool has other characters where the provider does not accept its own, and a hash
+    where it would be the name of another tool."""
     def rule(d):
         return (d.path[-1:] == ("name",) and isinstance(d.old, str) and isinstance(d.new, str)
                 and re.fullmatch(re.sub(r"[^A-Za-z0-9_-]", "_", d.old) + "(_[0-9a-f]{8})?", d.new)
@@ -193,7 +193,7 @@ _NOTE = r"\[A (file|sound) of type [a-z/]+ is not shown here: the provider does 
 
 
 def noted(*media):
-    """One of these values, which a provider does not take, became a text that says so."""
+    """One of these values, which a provider does not accept, became a text that says so."""
     types = (("document", "text"), ("file", "text"), ("input_file", "input_text"),
              ("input_audio", "input_text"))
 
@@ -209,8 +209,8 @@ def noted(*media):
 
 
 def message_by_message(rule, *gone):
-    """A list lacks the messages that `gone` tells, and each difference of the others is one that
-    `rule` allows."""
+    """A list lacks the messages for which `gone` is true, and `rule` allows each difference of the
+    others."""
     def whole(d):
         if not (isinstance(d.old, list) and isinstance(d.new, list)
                 and all(isinstance(m, dict) for m in d.old)):
@@ -223,7 +223,7 @@ def message_by_message(rule, *gone):
 
 
 def is_empty(message, _):
-    """An assistant's message that says nothing: no text, call or refusal."""
+    """An assistant's message that has no text, call or refusal."""
     content = message.get("content")
     said = [p.get("text") or p.get("refusal") for p in content] if isinstance(content, list) else [content]
     return message.get("role") == "assistant" and not any(said) and not any(
@@ -237,7 +237,7 @@ def is_lone_reasoning(message, following):
 
 
 def is_reference(message, _):
-    """An item of Responses that stands for one which the endpoint should have kept."""
+    """An item of Responses that refers to an item which the endpoint should have kept."""
     return message.get("type") == "item_reference"
 
 
@@ -260,8 +260,8 @@ def given_back():
 
 
 def listed_beside(*metas):
-    """The ids and metas beside such items: of every message, and of none that was made up; `metas`
-    are those of messages that were not shown."""
+    """The ids and metas beside such items: of every message, and of no invented one; `metas` belong to
+    messages that were not shown."""
     def rule(d):
         if d.path == ("data", "ids"):
             known = [i for i, _ in d.stored]
@@ -284,9 +284,9 @@ _AROUND = ("type", "role", "id", "name", "session_id", "parent_id", "session_tas
 
 
 def stood_in():
-    """A list has further texts, each of which stands for something that has no place in the format.
-    What was in it is there, but for what other changes are about; where it was an empty message, such a
-    text is in its place."""
+    """A list has additional texts, each of which replaces something that the format cannot express.
+    Everything that was in the list is still there, except what other changes are about; an empty message
+    is replaced by such a text."""
     def texts(node):
         if isinstance(node, dict):
             return [t for k, v in node.items() if k not in _AROUND for t in texts(v)]
@@ -335,12 +335,13 @@ CUSTOM = any_of(became(("type", "function_call", "custom_tool_call"),
                 left_out("status"))
 
 def item_members():
-    """What the model said has an id and a status in Responses, and an image a detail."""
+    """In Responses, what the model said has an id and a status, and an image has a detail."""
     return added("id", "status", "detail")
 
 
 def escaped():
-    """A line with stray bytes was base64, or had replacement characters; now they are escapes."""
+    """A line with invalid bytes was base64, or had replacement characters; now these bytes are
+    escapes."""
     def rule(d):
         if d.path[-1] == "encoding":
             return (d.old, d.new) == ("base64", "escaped")

@@ -39,11 +39,11 @@ DERIVED = re.compile(
     r"(^|/)(ids\.idx|\.idx/.*|index\.db(-wal|-shm)?|recent|recent\.old|figures\.json"
     r"|runs/\.claim|runs/\.seen)$")
 WORKERS = 3
-# What a page of the server is asked with; larger than any golden conversation.
+# The page size in requests to the server; larger than any golden conversation.
 HTTP_LIMIT = 100
 
 
-# ---- JSON, by its tokens ----
+# ---- JSON, token by token ----
 
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[^" \t\r\n]+|"', re.S)
 _decode = json.JSONDecoder(strict=False).raw_decode
@@ -154,7 +154,7 @@ def golden_stores():
 
 
 def hashes(folder, derived=False):
-    """{path: SHA-256} of the files in a folder, without what Steno may make anew."""
+    """{path: SHA-256} of the files in a folder, except those that Steno may rebuild."""
     found = {}
     for top, dirs, names in os.walk(folder):
         for name in names + [d for d in dirs if os.path.islink(os.path.join(top, d))]:
@@ -208,7 +208,7 @@ class Program:
         return answer
 
     def raw(self, *args):
-        """Of bytes only their sum is kept."""
+        """For bytes only their hash is kept."""
         code, out, said = self.run(*args)
         answer = {"code": code, "bytes": len(out), "sha256": hashlib.sha256(out).hexdigest()}
         if code:
@@ -230,7 +230,7 @@ def _refs(listed):
 
 
 def runs(store):
-    """[(project, run id)] of every journal, by what its first line says."""
+    """[(project, run id)] of every journal, from its first line."""
     found = []
     for top, _, names in os.walk(os.path.join(store, "projects")):
         if os.path.basename(top) != "runs":
@@ -249,7 +249,7 @@ def runs(store):
 
 def dead(store):
     """{folder: "project/conversation"} of those with a run that has no end: whoever reads one first
-    completes it."""
+    completes the run."""
     found = {}
     for top, _, names in os.walk(os.path.join(store, "projects")):
         if os.path.basename(top) != "runs":
@@ -269,7 +269,7 @@ def dead(store):
 
 
 def ask_store(program):
-    """What is asked of the whole store. `stats` comes first, for it counts what is read."""
+    """What is asked about the whole store. `stats` comes first, because it counts reads."""
     answers = {}
     stats = program.answer("stats", "--json")
     answers["stats --json"] = stats
@@ -321,14 +321,14 @@ def ask_views(program, project, conv):
 
 
 def ask_runs(program):
-    """The events of every run. It is asked last: who watches a dead run ends it."""
+    """The events of every run. They are asked for last, because watching a dead run ends it."""
     return {"watch %s/%s" % (project, run): program.answer(
         "watch", "--project", project, "--json", "--", run)
             for project, run in runs(program.store)}
 
 
 def together(jobs):
-    """Calls every job and merges the answers; a few at a time."""
+    """Calls the jobs, a few at a time, and merges the answers."""
     answers = {}
     with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
         for got in pool.map(lambda job: job(), jobs):
@@ -337,7 +337,7 @@ def together(jobs):
 
 
 def ask(program, views=True):
-    """Every question; with `views` false only those of the core."""
+    """Every question; if `views` is false, only those of the core."""
     answers = ask_store(program)
     jobs = []
     for project, conv in conversations(program):
@@ -400,7 +400,7 @@ class Server:
             return e.code, e.read()
 
 
-# Ids of requests, the port, and until when an address that is signed now is good.
+# Ids of requests, the port, and the end of the validity of addresses that are signed now.
 _VOLATILE = re.compile(r'("(?:request_id|expire_at)":")[^"]*|([?&](?:exp|sig)=)[0-9A-Za-z_-]+'
                        r'|(http://127\.0\.0\.1:)\d+')
 
@@ -449,7 +449,7 @@ def ask_server(program, tokens_of):
 # ---- after a repair, and after an append ----
 
 def ask_after(path, tar, scratch):
-    """What the program says after `check --repair`, and whether each conversation takes a message;
+    """What the program answers after `check --repair`, and whether each conversation accepts a message;
     each on a fresh copy of the store."""
     answers = {}
     repaired = Program(path, os.path.join(scratch, "repaired"), scratch)

@@ -359,7 +359,7 @@ def several(result):
 
 
 def binary(n):
-    """Bytes that are no text: every value, in a fixed order that does not compress to nothing."""
+    """Bytes that are not text: every value, in a fixed order that does not compress well."""
     out, x = bytearray(b"\x7fELF\x02\x01\x01\x00"), 1
     while len(out) < n:
         x = x * 1103515245 + 12345 & 0x7fffffff

@@ -74,7 +74,7 @@ def document(path, value):
 
 
 def said(step):
-    """Content blocks in the manner of Anthropic's."""
+    """Content blocks in the form of Anthropic's."""
     blocks = []
     if step["think"]:
         blocks.append({"type": "thinking", "thinking": step["think"], "signature": "sig"})
@@ -373,7 +373,7 @@ def continue_(h, root, session="0a1b-continue"):
 
 
 def opencode_parts(h):
-    """[(info, [part])]: results stand in the parts of their calls."""
+    """[(info, [part])]; results are in the parts of their calls."""
     results = {s["call"]: s for s in h if s["t"] == "res"}
     for s in h:
         if s["t"] == "res":

@@ -1,4 +1,4 @@
-/* test_pairing.c - results find their calls, by the rule and no other way. */
+/* test_pairing.c - each result finds its call by the rule, and in no other way. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -109,7 +109,7 @@ static void inside_a_block_the_earliest_open_call_is_answered(void **state)
         assert_int_equal(give(p, 3, "", "a").call_seq, 1);
         assert_int_equal(matches[0].block_seq, 1);
         assert_int_equal(give(p, 4, "", "a").call_seq, 2);
-        /* A call behind results is a block of its own. */
+        /* A call that follows results begins a new block. */
         give(p, 5, "b", "");
         assert_int_equal(give(p, 6, "", "b").block_seq, 5);
         assert_int_equal(give(p, 7, "", "b").block_seq, 1);
@@ -199,7 +199,7 @@ static void a_deleted_result_opens_its_call(void **state)
         follow(p, 4, "delete", 2, "", "");
         assert_string_equal(open_calls(p), "1.0a ");
         assert_int_equal(follow(p, 5, "", 0, "", "a").verdict, PAIRING_OK);
-        /* Of two the one that is left over takes the place of the other. */
+        /* The one of the two that is left over takes the place of the other. */
         assert_int_equal(follow(p, 6, "", 0, "", "a").verdict, PAIRING_DUPLICATE);
         follow(p, 7, "delete", 5, "", "");
         assert_int_equal(follow(p, 8, "", 0, "", "a").result_seq, 6);
@@ -230,12 +230,12 @@ static void a_replacement_stands_where_its_target_stood(void **state)
         assert_int_equal(follow(p, 3, "supersede", 2, "", "a").verdict, PAIRING_OK);
         assert_int_equal(follow(p, 4, "", 0, "", "a").result_seq, 2);
         assert_int_equal(follow(p, 5, "supersede", 2, "", "b").verdict, PAIRING_OK);
-        /* Calls too: later ones of the same id are still the latest. */
+        /* The same for calls: later ones with the same id are still the latest. */
         follow(p, 6, "", 0, "xx", "");
         follow(p, 7, "supersede", 1, "bxb", "");
         assert_string_equal(open_calls(p), "1.0b 1.1x 1.2b 6.0x 6.1x ");
         assert_int_equal(follow(p, 8, "", 0, "", "x").call_seq, 6);
-        /* It answers from its place, where later calls were not made yet. */
+        /* It answers from its own place, where later calls had not been made yet. */
         assert_int_equal(follow(p, 9, "supersede", 2, "", "x").call_seq, 1);
         pairing_free(p);
 }
@@ -274,10 +274,10 @@ static void what_left_the_window_is_not_judged(void **state)
         pairing_free(p);
 }
 
-/* Against a model without windows, blocks and chains: every call has an id of its own. */
+/* Compared with a model without windows, blocks and chains, in which every call has its own id. */
 struct modelled {
         char call, answer; /* ids, or 0 */
-        bool noted;        /* the answer had a call when it came */
+        bool noted;        /* when the answer came, it had a call */
         bool gone;
 };
 
@@ -339,7 +339,7 @@ static void random_amendments_are_followed(void **state)
         }
 }
 
-/* Long enough for everything to leave the window and make room, with ids that come again. */
+/* Long enough for everything to leave the window and free its memory, with ids that come again. */
 static void a_long_log_keeps_its_order(void **state)
 {
         (void)state;

@@ -1,4 +1,4 @@
-/* test_repair.c - damaged histories come out whole, and what was done is told. */
+/* test_repair.c - damaged histories are repaired, and each repair is reported. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +12,8 @@
 
 #define MESSAGES 16
 
-/* A history in letters: "u" a user's words, "Cab" calls a and b, "Rab" their results in one
- * message, "Mab" the same with words behind them. */
+/* A history in letters: "u" is text of the user, "Cab" calls a and b, "Rab" has their results in
+ * one message, "Mab" has the results followed by text. */
 struct fixture {
         struct arena arena;
         struct message list[MESSAGES];
@@ -51,7 +51,7 @@ static void build(struct fixture *f, const char *plan)
         }
 }
 
-/* The same letters for what came out; a synthetic result is "!". */
+/* The same letters for the repaired history; a synthetic result is "!". */
 static const char *shape(const struct history *h)
 {
         static char text[1024];

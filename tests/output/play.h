@@ -20,7 +20,7 @@
 
 #define ITEMS(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Pieces that make trouble when they are cut or taken for something else. */
+/* Pieces that cause errors when they are cut, or look like something else. */
 static const char *const play_pieces[] = {"a", "word ", "\n", "\n", "\r\n", "\t", "\xC3\xA9",
     "\xF0\x9F\x98\x80", "e\xCC\x81", "\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x91\xA7",
     "\xF0\x9F\x87\xA9\xF0\x9F\x87\xAA", "\\ud83d\\ude00", "\\\\", "\\n", "\x1B[31m", "\x1B[0m",

@@ -1,5 +1,5 @@
 /*
- * stub_play.h - a stub of a text that is there as a whole; the program makes them of streams.
+ * stub_play.h - makes a stub of a text that is in memory; the program makes stubs of streams.
  */
 #ifndef OUTPUT_STUB_PLAY_H
 #define OUTPUT_STUB_PLAY_H

@@ -4,7 +4,7 @@
 #include "output/clean.h"
 #include "output/cut.h"
 
-/* A text in which no cut but at its ends is legal. */
+/* A text that may be cut only at its ends. */
 static void is_one_piece(const char *piece)
 {
         struct buf b;
@@ -66,7 +66,7 @@ static void a_chain_without_end_is_cut_after_all(void **state)
         buf_release(&b);
 }
 
-/* An e with so many accents, each of two bytes. */
+/* An e with very many accents, each of two bytes. */
 static void put_chain(struct buf *b, int accents)
 {
         buf_clear(b);

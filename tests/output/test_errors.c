@@ -1,4 +1,4 @@
-/* Which lines tell what went wrong, in the languages and runners of the day. */
+/* Which lines say what went wrong, in the languages and test runners that are common today. */
 #include "output/play.h"
 
 #include "output/errors.h"

@@ -1,10 +1,11 @@
-/* What is collected of a stream: independent of its cuts, exact in its figures. */
+/* What is collected from a stream: it does not depend on where the stream is cut, and its figures
+ * are exact. */
 #include "output/play.h"
 
 #include "output/excerpt.h"
 #include "output/lines.h"
 
-/* Everything that can be seen of an excerpt, as one text. */
+/* Everything that an excerpt shows, as one text. */
 static void show(const struct excerpt *e, size_t room, struct buf *out)
 {
         struct excerpt_figures f;
@@ -29,7 +30,7 @@ static void show(const struct excerpt *e, size_t room, struct buf *out)
                 buf_printf(out, " %llu", (unsigned long long)errors.lines[i]);
         buf_putc(out, '|');
         buf_put_str(out, buf_str(&tail.text));
-        /* And what there is when nothing else shows it. */
+        /* Also the errors that are shown where there is neither a head nor a tail. */
         excerpt_errors(e, room, NULL, NULL, &errors);
         buf_put_str(out, buf_str(&errors.text));
         assert_true(text_is_utf8(out->p, out->n));
@@ -225,7 +226,7 @@ static void first_and_last_failures_are_kept_of_thousands(void **state)
         buf_init(&text, 0);
         excerpt_error_snippet_init(&s);
         for (int i = 1; i <= 20000; i++) {
-                /* Letters, because numbers alone do not make failures different. */
+                /* Letters, because failures that differ only in numbers count as the same. */
                 buf_printf(&text, "not ok %d - %c%c%c%c\n", i, 'a' + i % 26, 'a' + i / 26 % 26,
                     'a' + i / 676 % 26, 'a' + i / 17576);
         }

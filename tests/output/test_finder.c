@@ -1,4 +1,4 @@
-/* Literals are found where they are, by every implementation. */
+/* Every implementation finds literals at their places. */
 #include "output/play.h"
 
 #include "output/finder.h"
@@ -77,8 +77,7 @@ static void every_place_is_found(void **state)
         }
 }
 
-/* Text in which most of a literal stands again and again, so that learning has something to choose.
- */
+/* A text in which most of a literal occurs again and again, so that learning has a choice. */
 static void what_a_finder_learns_changes_no_answer(void **state)
 {
         struct seed s = seed_start();

@@ -1,4 +1,4 @@
-/* grep finds what the engine finds line by line, and shows it rightly. */
+/* grep finds what the engine finds line by line, and shows it correctly. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "output/play.h"
 
@@ -10,7 +10,7 @@
 #include "output/grep_engine.h"
 #include "output/pattern.h"
 
-/* ---- against the plain way ---- */
+/* ---- compared with a simple search ---- */
 
 /* Numbers of matching lines, each tried alone, and of the first in each part of the text; false for
  * a bad pattern. Compiled, because the
@@ -29,8 +29,8 @@ static bool naive(
             pcre2_compile((PCRE2_SPTR)o->pattern.p, o->pattern.n, options, &code, &at, NULL);
         if (!re)
                 return false;
-        /* PCRE2's two engines differ about an empty match behind a byte that is no UTF-8, so this
-         * asks the one that grep asks. */
+        /* PCRE2's two engines differ about an empty match after a byte that is not UTF-8, so this
+         * uses the same engine as grep. */
         uint32_t references = 0;
         pcre2_pattern_info(re, PCRE2_INFO_BACKREFMAX, &references);
         if (references == 0)
@@ -112,7 +112,7 @@ static void it_finds_what_the_engine_finds_line_by_line(void **state)
         buf_init(&want, 0);
         buf_init(&wide, 0);
         buf_init(&got, 0);
-        /* Hyperscan takes a millisecond for each pattern. */
+        /* Compiling a pattern with Hyperscan takes a millisecond. */
         int rounds = seed_rounds(PLAY_ENGINES == GREP_WITH_SIEVE ? 4000 : 40000);
         for (int i = 0; i < rounds; i++) {
                 struct grep_result r;
@@ -136,7 +136,7 @@ static void it_finds_what_the_engine_finds_line_by_line(void **state)
                 bool legal = naive(buf_str(&text), &o, &want, &wide);
                 int rc =
                     play_grep_blocks(buf_str(&text), (size_t)seed_below(&s, 500), &o, &r, NULL);
-                /* Chance makes catastrophic patterns too. */
+                /* Random patterns can be catastrophic too. */
                 costly += rc == STENO_ELIMIT;
                 if (rc == STENO_ELIMIT)
                         continue;
@@ -223,7 +223,7 @@ static void fill(struct buf *b, const char *what, size_t n)
                 buf_puts(b, what);
 }
 
-/* Lines longer than any window, with a match in every place that could be forgotten. */
+/* Lines longer than any window, with a match at every place where it could be missed. */
 static void lines_longer_than_the_window_are_searched_whole(void **state)
 {
         static const size_t places[] = {0, 1, 70000, 196000, 260000, 262139, 262144, 330000, 524288,
@@ -304,7 +304,7 @@ static void the_ends_of_a_line_longer_than_the_window_are_its_own(void **state)
         buf_release(&b);
 }
 
-/* However a line feed is spelled, also where many lines are searched at once. */
+/* However the pattern spells a line feed, also where many lines are searched at once. */
 static void no_match_goes_over_the_end_of_a_line(void **state)
 {
         static const char *const feeds[] = {"\\n", "\\12", "\\012", "\\x0a", "\\x{a}", "\\o{12}",
@@ -386,7 +386,8 @@ static void numbered_lines(struct seed *s, struct buf *b)
                 buf_puts(b, "skid");
 }
 
-/* Also when the index is cut off, and when it is of a text with a line more at the front. */
+/* Also with an index that is cut off, and with one of a text that has one more line at its
+ * beginning. */
 static void answers_are_the_same_with_an_index_of_the_lines(void **state)
 {
         struct seed s = seed_start();
@@ -434,7 +435,7 @@ static void answers_are_the_same_with_an_index_of_the_lines(void **state)
         buf_release(&want), buf_release(&got);
 }
 
-/* The file of an index may have been written by anybody. */
+/* Anybody may have written the file of an index. */
 static void an_index_that_contradicts_what_was_counted_is_not_believed(void **state)
 {
         struct grep_options o = {
@@ -448,7 +449,7 @@ static void an_index_that_contradicts_what_was_counted_is_not_believed(void **st
         for (uint64_t i = 0; i < LINES; i++)
                 buf_puts(&text, "x\n");
         index_of(buf_str(&text), &index);
-        /* Its first entry is where the fifth part of eight begins. */
+        /* The first entry is where the fifth of eight parts begins. */
         for (int i = 0; i < 8; i++)
                 index.p[16 + i] = (char)((LINES + LINES / 4) >> (8 * i));
         index.n = 24;
@@ -551,7 +552,7 @@ static uint32_t character_at(struct str text, size_t start)
         return cp;
 }
 
-/* PCRE2 says which characters those are. */
+/* PCRE2 decides which characters those are. */
 static void the_cases_of_a_letter_are_known(void **state)
 {
         const struct grep_engine *engine = grep_pcre2();
@@ -604,7 +605,7 @@ static struct grep_result run(struct str text, const char *pattern, uint32_t max
         return r;
 }
 
-/* The first line of a text decides nothing about the others. */
+/* The first line of a text does not decide about the others. */
 static void classes_mean_the_same_beside_text_that_is_not_ascii(void **state)
 {
         static const char *const patterns[] = {
@@ -767,7 +768,7 @@ static void content_is_bounded_when_asked(void **state)
         for (int i = 0; i < 100; i++)
                 buf_puts(&b, "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n");
         assert_int_equal(play_grep(b.p, b.n, &o, &r, NULL), 0);
-        assert_int_equal(r.count, 5); /* each has a frame as well */
+        assert_int_equal(r.count, 5); /* each of these has a frame, too */
         assert_int_equal(r.total_matches, 100);
         assert_true(r.truncated);
         grep_release(&r);

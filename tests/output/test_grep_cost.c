@@ -1,5 +1,5 @@
-/* No pattern hangs grep: each is answered, or refused, within two seconds. Mostly PCRE2's work, so
- * that is what is built for; test_output_grep_cost_sieve is the same with Hyperscan before it. */
+/* No pattern makes grep hang: each is answered, or refused, within two seconds. Most of the work is
+ * PCRE2's, so this is built without Hyperscan; test_output_grep_cost_sieve is the same with it. */
 #include "output/play.h"
 
 #ifndef PLAY_ENGINES
@@ -19,7 +19,7 @@ static double now_s(void)
         return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Texts on which backtracking has the most ways to go wrong. */
+/* Texts on which backtracking goes wrong in the most ways. */
 static void many_of(struct buf *b, const char *piece, size_t line, size_t total)
 {
         buf_clear(b);
@@ -104,8 +104,8 @@ static bool is_short(void)
         return !getenv("STENO_TEST_LONG");
 }
 
-/* One of so many pairs of a pattern and a length: each pattern and each length is in one. With
- * Hyperscan, PCRE2 sees the same lines, and fewer of them do. */
+/* The short run tries every n-th pair of a pattern and a length, so that each pattern and each
+ * length occurs. With Hyperscan, PCRE2 sees the same lines, but fewer of them. */
 static size_t step(void)
 {
         if (!is_short())
@@ -113,7 +113,7 @@ static size_t step(void)
         return PLAY_ENGINES == GREP_ONLY_PCRE2 ? 3 : 7;
 }
 
-/* One step of these compares thousands of bytes. */
+/* One step of these patterns compares thousands of bytes. */
 static void back_references_are_answered_in_time(void **state)
 {
         static const char *const PATTERNS[] = {"(a*)\\1c", "(.*)*x\\1", "(.*)\\1\\1c",
@@ -160,7 +160,7 @@ static void a_costly_pattern_is_called_so(void **state)
         struct buf b;
         struct grep_result r;
         struct steno_error err = {0};
-        /* Hyperscan answers some of these: no line can match. */
+        /* Hyperscan answers some of these: it finds that no line can match. */
         struct grep_options o = {
             .pattern = STR("(a+)+$"), .utf8 = true, .engines = GREP_ONLY_PCRE2};
         (void)state;
@@ -176,7 +176,7 @@ static void a_costly_pattern_is_called_so(void **state)
         buf_release(&b);
 }
 
-/* What is said about the pattern alone. */
+/* The part of the error that is about the pattern alone. */
 static int check(const struct grep_options *o, struct steno_error *err)
 {
         struct grep_result r;

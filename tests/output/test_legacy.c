@@ -1,4 +1,4 @@
-/* Calls as text that nothing inside can close. */
+/* Calls written as text, which nothing in their contents can close. */
 #include "output/play.h"
 
 #include "base/json.h"

@@ -1,4 +1,5 @@
-/* The children of a JSON value as its text streams by: in pieces of any size, from any place. */
+/* The children of a JSON value are found while its text streams by, in pieces of any size and from
+ * any place. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +10,7 @@
 
 #include "output/level.h"
 
-/* What a walk told, as one line: key=type@offset+bytes:head for each child. */
+/* What a walk reported, as one line: key=type@offset+bytes:head for each child. */
 struct told {
         struct buf text;
         uint64_t most;
@@ -25,7 +26,8 @@ static int tell(void *ctx, const struct level_child *c)
         return ++t->seen >= t->most;
 }
 
-/* The walk from `at` on, fed in pieces of `piece` bytes; `out` gets what was told, and the end. */
+/* Walks from `at` on, with the text in pieces of `piece` bytes; `out` gets the report and the
+ * end. */
 static enum level_state walk(
     const char *json, uint64_t at, size_t piece, uint64_t most, struct buf *out)
 {
@@ -36,7 +38,7 @@ static enum level_state walk(
         level_init(&l, at, 8, tell, &t);
         while (l.state == LEVEL_MORE && l.pos < n) {
                 size_t left = n - (size_t)l.pos;
-                /* A copy of its own, so that reading beyond it is noticed. */
+                /* In a separate allocation, so that reading beyond it is noticed. */
                 size_t take = left < piece ? left : piece;
                 char *copy = malloc(take);
                 assert_non_null(copy);

@@ -1,4 +1,4 @@
-/* Lines from the end and by number, against the plain way. */
+/* Lines from the end and by number, compared with a simple search. */
 #include "output/play.h"
 
 #include "base/error.h"

@@ -1,4 +1,5 @@
-/* Out of memory at every allocation: an error, nothing leaked, nothing half done. */
+/* Memory runs out at every allocation in turn: an error, nothing leaks, nothing is left half
+ * done. */
 #include "output/play.h"
 
 #include "support/failalloc.h"

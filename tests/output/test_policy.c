@@ -119,7 +119,7 @@ static void a_stub_is_known_and_a_pretender_is_not(void **state)
         assert_true(text_count(b.p, b.n) > 4000);
         assert_true(policy_is_stub(buf_str(&b)));
         assert_false(policy_is_large(&p, buf_str(&b)));
-        /* The frame around a large content is no stub. */
+        /* The frame around a large content does not make it a stub. */
         buf_clear(&b);
         buf_puts(&b, "[INCOMPLETE: 1 B of 2 B shown; the rest is in ctx_1]\n");
         buf_put_str(&b, buf_str(&big));

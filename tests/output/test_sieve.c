@@ -1,4 +1,4 @@
-/* With Hyperscan every answer is what PCRE2 alone gives, byte for byte. */
+/* With Hyperscan every answer has the same bytes as with PCRE2 alone. */
 #include "output/play.h"
 
 #include "output/grep_play.h"
@@ -81,7 +81,7 @@ static int answer(struct str text, const struct grep_options *o, size_t block,
         struct grep_result r;
         struct steno_error err = {0};
         with.engines = engines;
-        /* Not play_grep(), which has engines of its own where GREP_FASTEST is asked for. */
+        /* Not play_grep(), which chooses the engines itself where GREP_FASTEST is asked for. */
         struct grep_source source = {{play_read, (void *)(uintptr_t)text.p, text.n}, block, NULL};
         int rc = grep_run(&source, &with, &r, &err);
         buf_clear(out);
@@ -171,7 +171,7 @@ static void random_patterns_find_the_same_with_both_engines(void **state)
                 sieved += i % 8 == 0 && has_sieve(o.pattern, o.utf8, !o.case_sensitive);
         }
         assert_true(b.matched > rounds / 4);
-        assert_true(sieved * 8 > rounds / 4); /* else nothing was compared */
+        assert_true(sieved * 8 > rounds / 4); /* otherwise nothing was compared */
         buf_release(&pattern);
         buf_release(&text);
         both_release(&b);
@@ -179,7 +179,7 @@ static void random_patterns_find_the_same_with_both_engines(void **state)
 
 /* ---- characters ---- */
 
-/* Each on a line of its own, from 1 to beyond all that have names. */
+/* Each character on a line of its own, from 1 to beyond the last one that has a name. */
 static void every_character(struct buf *b)
 {
         for (uint32_t c = 1; c < 0x20100; c++) {
@@ -218,7 +218,7 @@ static void classes_hold_the_same_characters_with_both_engines(void **state)
         both_release(&b);
 }
 
-/* Characters that have a case, and some that have none. */
+/* Characters that have a case, and some that do not. */
 static uint32_t random_character(struct seed *s)
 {
         static const uint32_t ranges[][2] = {{'a', 'z'}, {0xC0, 0x17F}, {0x370, 0x52F},
@@ -289,8 +289,8 @@ static void matches_at_the_edges_of_blocks_are_found_with_both_engines(void **st
         both_release(&b);
 }
 
-/* The patterns of bench/bench_output.c and others that readers of logs type, on pieces of logs in
- * any order, so that what almost matches stands everywhere. */
+/* The patterns of bench/bench_output.c, and others that readers of logs type, on pieces of logs in
+ * random order, so that near matches occur everywhere. */
 static void patterns_of_readers_of_logs_find_the_same_with_both_engines(void **state)
 {
         static const char *const patterns[] = {"T0[3-5]:\\d{2}:\\d{2}\\.\\d{3}Z",
@@ -334,7 +334,7 @@ static void patterns_of_readers_of_logs_find_the_same_with_both_engines(void **s
         both_release(&b);
 }
 
-/* As users get it: large enough that the clock chooses how to search. */
+/* As in the program: large enough for the timing to choose how to search. */
 static void large_texts_are_answered_alike_whichever_way_is_fastest(void **state)
 {
         static const char *const patterns[] = {"[0-9a-f]{7}", "^l\\S+ 1\\d+7 ", "o[ft] (?:the|a)",
@@ -385,7 +385,7 @@ static void patterns_that_would_make_a_large_automaton_have_no_sieve(void **stat
         }
 }
 
-/* The sieve alone: it names lines that do not match, and the engine must refuse them. */
+/* The sieve alone: it names lines that do not match, and the engine must reject them. */
 static void the_engine_decides_about_lines_that_the_sieve_names(void **state)
 {
         struct str text = STR("abc\nxaby\nab\n");

@@ -1,4 +1,5 @@
-/* The stub: small, stable, honest about its tools, and closed to what is inside. */
+/* The stub: it is small and stable, names only tools that the model has, and cannot be closed from
+ * inside. */
 #include "output/play.h"
 
 #include "output/clean.h"
@@ -21,7 +22,7 @@ static struct str next_line(struct str *rest)
         return line;
 }
 
-/* Reads a stub as strictly as one can: only the frame's own lines may look like the frame. */
+/* Reads a stub as strictly as possible: only the frame's own lines may look like the frame. */
 static void check_frame(struct str stub)
 {
         static const char *const order[] = {
@@ -98,7 +99,7 @@ static void any_content_gives_a_small_stable_closed_stub(void **state)
                 if (seed_below(&s, 10) == 0)
                         buf_puts(&text, "\xFF\xFE");
                 check_stub(buf_str(&text), &m);
-                /* And the stub of many stubs. */
+                /* Also a stub of many stubs. */
                 if (i % 10 == 0) {
                         buf_clear(&stub);
                         for (int k = 0; k < 5; k++) {
@@ -215,7 +216,7 @@ static void the_runtime_store_has_its_own_form(void **state)
                 buf_puts(&text, i == 499 ? "e\xCC\x81" : "\xF0\x9F\x98\x80");
         struct str path = STR("@state/logs/tool-results/c/m.json");
         assert_int_equal(stub_build_runtime(buf_str(&text), path, &b, NULL), 0);
-        /* The 500th character is a base with a mark behind it: both stay out. */
+        /* The 500th character has a combining mark: both are left out. */
         assert_int_equal(b.n, 499 * 4 + strlen("\n\n[Full output: ") + path.n + 1);
         assert_string_equal(
             buf_cstr(&b) + 499 * 4, "\n\n[Full output: @state/logs/tool-results/c/m.json]");

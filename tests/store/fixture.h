@@ -101,7 +101,8 @@ static inline void fixture_spit(struct fixture *f, const char *below, const char
         fclose(out);
 }
 
-/* Does any file of the store hold these bytes? By grep, so that no code of ours is trusted. */
+/* Does any file of the store contain these bytes? Uses grep, so that none of the tested code is
+ * trusted. */
 static inline bool fixture_holds(struct fixture *f, const char *words)
 {
         char command[800];

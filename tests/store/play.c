@@ -365,12 +365,12 @@ struct judge {
         int conv;
         size_t k;
         bool power;
-        int order[PLAY_BATCHES]; /* batches of the conversation as they must stand */
+        int order[PLAY_BATCHES]; /* batches of the conversation in the order that they must have */
         int order_count;
         int at;     /* in order */
         int inside; /* records of it seen */
         uint64_t seq;
-        int must;     /* batches that have to be there */
+        int must;     /* batches that must be there */
         int hopeless; /* amendments that cannot be made any more */
         char *why;
 };
@@ -385,15 +385,15 @@ static int fault(struct judge *j, const char *fmt, ...)
         return 1;
 }
 
-/* Is this the first message of the batch that stands at `place` of the order? */
+/* Is this the first message of the batch at `place` in the order? */
 static bool begins(const struct judge *j, int place, const char *m, size_t n)
 {
         const char *want = j->p->batches[j->order[place]].want[0];
         return strlen(want) == n && memcmp(m, want, n) == 0;
 }
 
-/* Nobody knows the order of batches that were sent at once and got no receipt: the one that begins
- * so takes the next place. */
+/* Nobody knows the order of batches that were sent at once and got no receipt: the batch that
+ * begins in this way takes the next place. */
 static bool bring(struct judge *j, const char *m, size_t n)
 {
         int from = j->at;
@@ -433,7 +433,7 @@ static int judge_record(void *ctx, const struct steno_record *r)
                         return fault(j, "seq %llu cannot be read", (unsigned long long)j->seq);
                 while (j->at < j->order_count && !begins(j, j->at, m, n) && !bring(j, m, n) &&
                        j->p->batches[j->order[j->at]].acked > j->k)
-                        j->at++; /* was not kept; what follows was */
+                        j->at++; /* was not kept; what follows it was */
                 steno_free(m);
         }
         if (j->at == j->order_count)
@@ -477,7 +477,7 @@ static int by_seq(const void *a, const void *b, void *ctx)
         return *(const int *)a - *(const int *)b;
 }
 
-/* Which batches of the conversation must stand where: by seq, those without a receipt last. */
+/* Where each batch of the conversation must be: by seq, those without a receipt last. */
 static void judge_order(struct judge *j)
 {
         struct play *p = j->p;
@@ -547,7 +547,8 @@ static int judge_title(struct judge *j, struct steno_conv *conv)
         return 0;
 }
 
-/* After recovery the store must go on as if nothing had been: send all again, then one more. */
+/* After recovery the store must work as if nothing had happened: send everything again, then one
+ * more. */
 static int judge_going_on(struct judge *j, struct play *again)
 {
         struct play *p = j->p;
@@ -556,7 +557,7 @@ static int judge_going_on(struct judge *j, struct play *again)
                 struct play_batch *b = &p->batches[j->order[i]];
                 bool replayed = false;
                 uint64_t seq = b->first_seq;
-                b->first_seq = 0; /* those that were lost get a place of their own */
+                b->first_seq = 0; /* those that were lost get a new place */
                 int rc = send(again, j->order[i], 0, 0, &replayed);
                 b->first_seq = seq;
                 if (rc == STENO_ENOTFOUND && b->kind[0] && b->acked > j->k) {
@@ -607,8 +608,8 @@ static int seek_torn(void *ctx, const char *name, unsigned char type)
         return 0;
 }
 
-/* What was torn is never thrown away: after the next append it is in the quarantine, with a note.
- */
+/* Torn bytes are never thrown away: after the next append they are in the quarantine, with a
+ * note. */
 static int judge_quarantine(struct judge *j, const char *root)
 {
         const struct fs *fs = play_fs();
@@ -632,7 +633,7 @@ static int judge_conv(struct judge *j, struct play *again)
         if (rc == STENO_ENOTFOUND && c->acked > j->k) {
                 if (c->begun > j->k)
                         return 0;
-                /* The retry of a caller that got no answer. */
+                /* A caller that got no answer tries again. */
                 rc =
                     steno_conv_create(again->store, NULL, c->id, NULL, &again->open[j->conv], &err);
                 return rc ? fault(j, "making it again: %s", err.msg) : 0;
@@ -651,7 +652,7 @@ static int judge_conv(struct judge *j, struct play *again)
                 rc = judge_quarantine(j, again->root);
         if (rc)
                 return rc;
-        /* And once more with all of it: the last record is the one that was added. */
+        /* Everything once more: the last record is the one that was added. */
         uint64_t last = 0;
         steno_conv_last_seq(again->open[j->conv], &last, NULL);
         uint64_t want = 1 + (j->conv == 0 ? j->p->damaged : 0) - (uint64_t)j->hopeless;

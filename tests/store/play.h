@@ -54,7 +54,7 @@ struct play_conv {
 struct play {
         struct env env;
         char root[256];
-        size_t (*calls)(void *ctx); /* how far the world is; NULL: always 0 */
+        size_t (*calls)(void *ctx); /* how far the world has come; NULL: always 0 */
         void *calls_ctx;
         struct steno_store *store;
         struct play_conv convs[PLAY_CONVS];
@@ -67,7 +67,7 @@ struct play {
         pthread_mutex_t mutex;
         char boot[40];
         uint64_t chance; /* of env.random */
-        /* Around every call of the library: a sweep of failing allocations that spans them all. */
+        /* Around every call of the library: for a sweep of failing allocations over all of them. */
         void (*alloc_start)(long n);
         bool (*alloc_stop)(void);
         long (*alloc_count)(void);
@@ -96,7 +96,7 @@ void play_release(struct play *p);
 
 int play_open(struct play *p);
 void play_close(struct play *p);
-/* Makes (or, with `there`, opens) conversation `c` of the play. */
+/* Makes conversation `c` of the play, or opens it (with `there`). */
 int play_create(struct play *p, int c);
 int play_reopen(struct play *p, int c);
 

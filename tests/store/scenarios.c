@@ -69,7 +69,7 @@ static int nul_tail(struct play *p)
         return rc ? rc : add_bytes(p, LOG, nuls, sizeof nuls);
 }
 
-/* The second of two records of a batch is missing: the first must not be seen. */
+/* The second of two records of a batch is missing: the first must not be visible. */
 static int half_batch(struct play *p)
 {
         char path[512];
@@ -95,9 +95,9 @@ static int half_batch(struct play *p)
 }
 
 /*
- * A torn record, and behind it a whole one that was written with it. The next record is as long
- * as the torn one: were the cut not synced before it is written, the old one behind it would come
- * back to life.
+ * A torn record, followed by a whole one that was written with it. The next record is as long as
+ * the torn one: if the cut were not synced before it is written, the old record behind it would
+ * come back to life.
  */
 static int torn_and_whole(struct play *p)
 {
@@ -125,7 +125,7 @@ static int torn_and_whole(struct play *p)
         return 0;
 }
 
-/* A store that another process has begun to fill: its folders are there, not their syncs. */
+/* A store that another process has begun to make: its folders are there, but not synced. */
 static int empty_store(struct play *p)
 {
         char path[512];
@@ -154,7 +154,7 @@ static int damage_in_the_middle(struct play *p)
         if (rc || fd < 0 || pwrite(fd, &byte, 1, 220) != 1)
                 return 1;
         close(fd);
-        /* What was there is only counted. */
+        /* What was there before is only counted. */
         for (int i = 0; i < p->batch_count; i++)
                 p->batches[i].refused = true;
         p->damaged = 3;
@@ -361,13 +361,13 @@ static int process_replayed_full(struct play *p)
         b->durability = STENO_FULL;
         STEP(rc, play_resend(p, p->batch_count - 1, NULL));
         if (b->acked == SIZE_MAX) {
-                b->acked = acked; /* only the second promise was not made */
+                b->acked = acked; /* only the full durability was not acknowledged */
                 b->durability = STENO_PROCESS;
         }
         return rc;
 }
 
-/* Closing a store syncs what only waited for the background. */
+/* Closing a store syncs what was waiting for the background sync. */
 static int process_then_close(struct play *p)
 {
         int rc = enter(p, false);
@@ -392,7 +392,7 @@ static int reopening(struct play *p)
         return rc;
 }
 
-/* Two stores in one process: what another process would do, with an order that is known. */
+/* Two stores in one process do what two processes would do, in a known order. */
 static int two_handles(struct play *p)
 {
         struct steno_store *first, *second;
@@ -432,7 +432,7 @@ static int append_the_half_again(struct play *p)
         return rc;
 }
 
-/* What a process that died had made and not synced: whoever builds on it has to. */
+/* What a process had made and not synced before it died: the next writer has to sync it. */
 static int unsynced_folders(struct play *p)
 {
         const struct fs *fs = p->env.fs;
@@ -452,7 +452,7 @@ static int unsynced_folders(struct play *p)
         return rc;
 }
 
-/* A folder that somebody made, without a log; or another process has just made that. */
+/* A folder without a log, which a person made, or which another process has just made. */
 static int folder_without_a_log(struct play *p)
 {
         char path[512];
@@ -466,13 +466,13 @@ static int folder_without_a_log(struct play *p)
         return rc;
 }
 
-/* ids.idx lasts from here on, as far as it goes. */
+/* From here on ids.idx survives, as far as it goes. */
 static int settle(struct play *p)
 {
         return p->open[0] ? conv_settle_ids((struct files_conv *)p->open[0]->backend, NULL) : 0;
 }
 
-/* Buckets get entries after they were synced: those may be lost, the others not. */
+/* Buckets get entries after they were synced: these entries may be lost, the others not. */
 static int lasting_ids(struct play *p)
 {
         int rc = enter(p, true);
@@ -500,8 +500,8 @@ static int settled(struct play *p)
         return rc;
 }
 
-/* Without a sync before it, the header may last and say so of entries that do not: their buckets
- * are then in an older state, whose seals fit. */
+/* Without a sync before it, the header may survive and cover entries that do not: their buckets are
+ * then in an older state, whose seals are valid. */
 static int lasting_ids_go_on(struct play *p)
 {
         int rc = enter(p, false);

@@ -1,6 +1,6 @@
 /*
- * scenarios.h - things that are done to a store while the power may fail; shared by the crash
- * states, the mutants and the fault sweep.
+ * scenarios.h - work on a store while the power may fail; shared by the crash states, the mutants
+ * and the fault sweep.
  */
 #ifndef STORE_SCENARIOS_H
 #define STORE_SCENARIOS_H
@@ -9,9 +9,11 @@
 
 struct scenario {
         const char *name; /* a sentence */
-        /* What is on the disk before: done on a fs of its own, counts as synced. May be NULL. */
+        /* The state of the disk before the work: made on a separate fs, counts as synced. May be
+         * NULL. */
         int (*before)(struct play *p);
-        /* The work. 0, or the first failure's code. Goes on after failures where it can. */
+        /* The work. Returns 0, or the code of the first failure. Continues after failures where it
+         * can. */
         int (*act)(struct play *p);
 };
 

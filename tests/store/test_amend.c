@@ -1,4 +1,4 @@
-/* Amendments are found through a chain; damage to a link of it costs no other. */
+/* Amendments are found through a chain; damage to one link costs no other amendment. */
 #include <unistd.h>
 
 #include "fixture.h"
@@ -101,7 +101,7 @@ static void without_the_index_too(void **state)
         damage(f, 9);
         unlink(fixture_path(f, CONV_FOLDER "ids.idx"));
         fixture_open(f);
-        /* The last record alone: nobody knows that it was whole once, so it is torn. */
+        /* The last record alone: nobody knows that it was once whole, so it counts as torn. */
         expect(f, "adef");
 }
 

@@ -1,4 +1,4 @@
-/* Appending, one behaviour at a time; most were bugs once. */
+/* Appending, one behaviour at a time; most of these were bugs once. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -123,7 +123,7 @@ static void stale_handle(void **state)
         struct world *w = *state;
         char other[600];
         struct play *p = &w->play;
-        /* Another conversation of the same length, with other ids, lends its log. */
+        /* The log of another conversation with the same length and other ids takes its place. */
         assert_int_equal(play_create(p, 1), 0);
         for (int i = 0; i < 3; i++) {
                 char json[100];

@@ -31,7 +31,7 @@
 #define A_STEP (1024 * 1024) /* what may be read under one lock */
 
 struct boot {
-        struct env env; /* first: its callbacks find the rest */
+        struct env env; /* first: its callbacks find the rest through it */
         struct fs fs;
         struct scratch scratch;
         struct steno_store *store;
@@ -210,8 +210,8 @@ static size_t load_index(struct boot *b, char **out)
         return (size_t)st.st_size;
 }
 
-/* The buckets of the last entries hold what they held before, with a seal that fits, and the header
- * that covers the entries has stayed (I2). */
+/* The buckets of the last entries have their former contents, with a valid seal, and the header
+ * that covers the entries has survived (I2). */
 static void entries_that_a_power_cut_took_back_are_found_in_the_log(void **state)
 {
         struct boot *b = *state;
@@ -277,7 +277,7 @@ static void an_amendment_finds_its_target(void **state)
             steno_amend(b->conv, "delete", "m5", NULL, 0, NULL, NULL, NULL), STENO_ENOTFOUND);
 }
 
-/* Those who name no ids do not wait for one who does. */
+/* Writers without ids do not wait for one with ids. */
 static void *write_on(void *arg)
 {
         struct boot *b = arg;
@@ -295,7 +295,7 @@ static void others_write_meanwhile(void **state)
         uint64_t last = 0;
         remove_index(b);
         enter(b, "first");
-        seen.off = true; /* it knows one thread only */
+        seen.off = true; /* it can count in one thread only */
         for (int i = 0; i < 2; i++)
                 pthread_create(&t[i], NULL, write_on, b);
         is_replayed(b, COUNT / 3);
@@ -311,7 +311,7 @@ static void others_write_meanwhile(void **state)
         assert_int_equal(last, COUNT + 3 + 100);
 }
 
-/* Several processes need it at the same moment. It is made once, or at least made well. */
+/* Several processes need it at the same moment. It is made once, or at least correctly. */
 static void processes_at_once(void **state)
 {
         struct boot *b = *state;
@@ -341,7 +341,7 @@ static void processes_at_once(void **state)
         assert_int_equal(last, COUNT + 2);
 }
 
-/* One was killed while it made a new index. */
+/* A process was killed while it made a new index. */
 static void a_half_made_index(void **state)
 {
         struct boot *b = *state;

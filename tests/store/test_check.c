@@ -1,6 +1,6 @@
 /*
- * test_check.c - a check finds each kind of damage that is planted, nothing else, and a repair
- * loses nothing.
+ * test_check.c - a check finds each kind of planted damage and nothing else, and a repair loses
+ * nothing.
  */
 #include "fixture.h"
 
@@ -43,7 +43,7 @@ static struct found check(struct fixture *f, bool repair)
         return found;
 }
 
-/* Exactly one finding, which has these words. */
+/* There is exactly one finding, and it contains these words. */
 static void finds(struct fixture *f, bool repair, const char *words, const char *more)
 {
         struct found found = check(f, repair);
@@ -70,7 +70,7 @@ static size_t load(struct fixture *f, const char *below)
 
 #define LOG CONV_FOLDER "messages.jsonl"
 
-/* A conversation with a bit of everything. */
+/* A conversation with something of everything. */
 static void fill(struct fixture *f)
 {
         struct steno_run *run;
@@ -106,7 +106,7 @@ static void a_sound_store_has_no_findings(void **state)
         struct fixture *f = *state;
         finds_nothing(f);
         fill(f);
-        finds_nothing(f); /* k2 has no result, and that is no damage */
+        finds_nothing(f); /* k2 has no result, which is not damage */
         struct steno_append_options opt = {.size = sizeof opt, .flags = STENO_RECORD};
         const char *orphan = "{\"role\":\"tool\",\"tool_call_id\":\"zz\",\"content\":\"x\"}";
         OK(steno_append(f->conv, orphan, strlen(orphan), &opt, NULL, &err));
@@ -116,7 +116,7 @@ static void a_sound_store_has_no_findings(void **state)
         char *report;
         OK(steno_purge(f->store, NULL, "c", &report, &err));
         steno_free(report);
-        finds_nothing(f); /* the result of a purged call, too */
+        finds_nothing(f); /* also the result of a purged call */
 }
 
 static void a_flipped_bit_in_the_log_is_found_where_it_is(void **state)
@@ -181,7 +181,7 @@ static void a_repair_moves_damage_aside_and_keeps_the_seqs(void **state)
         if (!strstr(report, want))
                 fail_msg("%s", report);
         steno_free(report);
-        /* Without its index, and once more. */
+        /* Without its index, and then once more. */
         fixture_close(f);
         unlink(fixture_path(f, CONV_FOLDER "ids.idx"));
         fixture_open(f);
@@ -205,7 +205,7 @@ static void a_repair_keeps_what_was_amended(void **state)
         fixture_open(f);
         char seqs[200] = "";
         OK(steno_read_amendments(f->conv, note_kind, seqs, &err));
-        assert_non_null(strstr(seqs, "8 ")); /* the chain goes on before what was lost */
+        assert_non_null(strstr(seqs, "8 ")); /* the chain continues before what was lost */
 }
 
 static void records_cut_off_become_tombstones(void **state)
@@ -276,7 +276,7 @@ static void a_missing_log_begins_anew_only_by_a_repair(void **state)
         finds_nothing(f);
         assert_int_equal(check(f, false).lost, 1);
         fixture_append(f, m);
-        reads_as(f, "d1 2 "); /* the mark of what is lost is a record */
+        reads_as(f, "d1 2 "); /* the mark of a lost record is a record */
 }
 
 static void other_line_ends_are_refused_until_a_repair(void **state)
@@ -289,7 +289,7 @@ static void other_line_ends_are_refused_until_a_repair(void **state)
         snprintf(command, sizeof command, "sed -i 's/$/\\r/' '%s'", fixture_path(f, LOG));
         assert_int_equal(system(command), 0);
         fixture_open(f);
-        /* Its index is about the old file, and still knows how far the seqs went. */
+        /* Its index belongs to the old file, and still knows how far the seqs went. */
         reads_as(f, "d1 ");
         assert_int_equal(steno_append(f->conv, m, strlen(m), NULL, NULL, NULL), STENO_ECORRUPT);
         unlink(fixture_path(f, CONV_FOLDER "ids.idx"));
@@ -312,7 +312,7 @@ static void a_missing_record_is_found(void **state)
         memmove(second, third, n - (size_t)(third - log_text));
         fixture_spit(f, LOG, log_text, n - (size_t)(third - second));
         struct found found = check(f, false);
-        /* Its result has no call any more. */
+        /* Its result no longer has a call. */
         bool gap = false, orphan = false;
         for (int i = 0; i < found.count; i++) {
                 gap =
@@ -442,7 +442,7 @@ static void an_index_of_ids_that_lies_is_made_anew(void **state)
 {
         struct fixture *f = *state;
         fill(f);
-        /* Ids of others' making are looked for, so the index is complete and written. */
+        /* Ids that clients made are looked for, so the index is complete and written. */
         fixture_close(f);
         fixture_open(f);
         fixture_append(f, "{\"id\":\"last\",\"role\":\"user\",\"content\":\"x\"}");

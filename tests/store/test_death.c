@@ -42,7 +42,7 @@ static char *view_of(struct steno_conv *conv, const char *format, uint64_t after
         return text;
 }
 
-/* Is each of the words there, and do they come in this order? */
+/* Are all of these words there, and in this order? */
 static void in_order(const char *text, const char *const *words)
 {
         const char *at = text;
@@ -188,7 +188,7 @@ static void it_stands_where_it_was_asked_for(void **state)
                 assert_int_equal(count(text, "half a reply"), 1);
                 free(text);
         }
-        /* A page goes by seqs. */
+        /* A page is in the order of seqs. */
         char *page = view_of(f->conv, "openai", 1);
         IN_ORDER(page, "another question", "half a reply");
         free(page);
@@ -430,7 +430,7 @@ static void readers_at_the_same_time_see_the_same_bytes(void **state)
         assert_int_equal(count(first, "half a reply"), 1);
 }
 
-/* ---- alive elsewhere ---- */
+/* ---- a run on another machine ---- */
 
 static const char *boot_word = "another-boot";
 
@@ -440,7 +440,7 @@ static void fake_boot(const struct env *self, char out[40])
         snprintf(out, 40, "%s", boot_word);
 }
 
-/* The same store as another machine, or this one after a boot, opens it. */
+/* Another machine, or this one after a boot, opens the same store. */
 static struct steno_conv *open_elsewhere(struct fixture *f, struct env *env, struct steno_store **s)
 {
         struct steno_conv *conv;
@@ -451,7 +451,7 @@ static struct steno_conv *open_elsewhere(struct fixture *f, struct env *env, str
         return conv;
 }
 
-/* As if the one who looked first had done so that much earlier. */
+/* As if the first process to look had done so this much earlier. */
 static void age_what_was_seen(struct fixture *f, int64_t ms)
 {
         char text[600], aged[700], boot[40], rest[500];
@@ -468,7 +468,8 @@ static void a_run_of_another_boot_is_dead_when_its_lease_stands_still(void **sta
         struct env env;
         struct steno_store *store;
         die_in_a_reply(f);
-        /* Our own opening would complete it, so nothing of ours looks until then. */
+        /* Opening it in this process would complete it, so this process does not look until
+         * then. */
         struct steno_conv *conv = open_elsewhere(f, &env, &store);
         uint64_t last;
         char *text = view_of(conv, "openai", 0);
@@ -481,7 +482,7 @@ static void a_run_of_another_boot_is_dead_when_its_lease_stands_still(void **sta
         text = view_of(conv, "openai", 0);
         assert_null(strstr(text, "half a reply"));
         free(text);
-        /* The holder counted on: the wait begins again. */
+        /* The holder increased the number: the wait begins again. */
         static const char BEAT[] = "r1\n1\n00000000000000000007\n";
         fixture_spit(f, RUNS ".claim", BEAT, sizeof BEAT - 1);
         age_what_was_seen(f, RUN_LEASE_MS);
@@ -506,7 +507,7 @@ static void who_was_taken_for_dead_writes_nothing_more(void **state)
         OK(steno_run_begin(f->conv, "r1", "chat", &run, &err));
         event(run, "step", "{}");
         OK(steno_run_check(run, &err));
-        /* What a takeover writes, from a machine where our lock is not seen. */
+        /* What a takeover writes, from a machine that cannot see this process's lock. */
         static const char NEXT[] = "r1\n99\n00000000000000000000\n";
         fixture_spit(f, RUNS ".claim", NEXT, sizeof NEXT - 1);
         assert_int_equal(steno_run_check(run, &e), STENO_ECONFLICT);

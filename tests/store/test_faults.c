@@ -1,7 +1,7 @@
 /*
- * Every call of every scenario fails once, and from then on for good: with EIO, ENOSPC, EINTR,
- * EDQUOT and short reads and writes. What was acknowledged stays; what was refused is not there;
- * the store opens and goes on.
+ * Every call of every scenario fails once, and then from that call on for good: with EIO, ENOSPC,
+ * EINTR, EDQUOT and short reads and writes. What was acknowledged stays, what was refused is not
+ * there, and the store opens and works.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -33,7 +33,7 @@ static const struct {
     {"a short transfer", FAULT_SHORT, ENOSPC, FAULT_WRITES | FAULT_PREAD},
 };
 
-/* 0, or 1 with the reason printed; *matched is how many calls the plan could have hit. */
+/* 0, or 1 with the reason printed. *matched gets how many calls the plan could have hit. */
 static int run(const struct scenario *sc, const struct faultfs_plan *plan, long *matched)
 {
         struct scratch scratch;
@@ -55,7 +55,7 @@ static int run(const struct scenario *sc, const struct faultfs_plan *plan, long 
         if (!fired && rc) {
                 printf("# without a fault the scenario fails: %d\n", rc);
         } else {
-                /* One that goes on for good may also keep a record from being taken back. */
+                /* A fault for good may also prevent a record from being taken back. */
                 p->strict = !plan->for_good;
                 rc = play_check(p, scratch.path, SIZE_MAX - 1, false, why);
                 if (rc)
@@ -79,7 +79,7 @@ static void sweep(void **state)
                 for (int good = 0; good < 2; good++) {
                         struct faultfs_plan plan = {.kind = FAULTS[i].kind,
                             .err = FAULTS[i].err,
-                            /* Locks that are never given back are not a disk's fault. */
+                            /* A disk cannot cause locks that are never released. */
                             .calls = FAULTS[i].calls & ~(good ? (unsigned)FAULT_FLOCK : 0),
                             .for_good = good};
                         long n = 0;

@@ -1,6 +1,6 @@
 /*
- * test_found.c - what a search finds is what a view shows: of messages that were replaced, deleted
- * and given other metadata, in several conversations whose records were indexed in turns.
+ * test_found.c - a search finds what a view shows: with messages that were replaced, deleted and
+ * given other metadata, in several conversations whose records were indexed in turns.
  */
 #include "fixture.h"
 
@@ -10,7 +10,7 @@
 #define CONVS 3
 #define MESSAGES 60
 
-/* A message, and the seq of the record that is shown of it; 0: none, it was deleted. */
+/* A message, and the seq of the record that shows it; 0: none, because it was deleted. */
 struct shown {
         char id[24];
         uint64_t seq;
@@ -77,7 +77,7 @@ static int conv_number(const struct json *j, json_ref item)
         return id.p[1] - '0';
 }
 
-/* Is this what is shown of a message? Each is found once. */
+/* Is this what is shown of a message? Each message is found once. */
 static void take_item(struct model *m, const struct json *j, json_ref item, bool seen[][MESSAGES])
 {
         uint64_t seq = 0;

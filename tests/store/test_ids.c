@@ -56,7 +56,7 @@ static void is_replayed(struct fixture *f, int i)
         steno_receipt_free(r);
 }
 
-/* Writes the index as it was, damaged, into the place of the one that is there. */
+/* Writes a damaged copy of the index in place of the present one. */
 static void damage(struct fixture *f, const char *p, size_t n)
 {
         fixture_close(f);
@@ -100,7 +100,7 @@ static void anything(void **state)
                 memcpy(bad, file, n);
                 size_t from = 96 + seed_below(&seed, n - 96), to = 96 + seed_below(&seed, n - 96);
                 if (round % 2 && from < to)
-                        memmove(bad + from, bad + to, n - to); /* what is there, elsewhere */
+                        memmove(bad + from, bad + to, n - to); /* its contents, elsewhere */
                 else
                         bad[from] = (char)seed_below(&seed, 256);
                 damage(f, bad, n);
@@ -110,11 +110,11 @@ static void anything(void **state)
         }
 }
 
-/* Damage is also met where entries are added and where the table grows. */
+/* Damage is also found where entries are added and where the table grows. */
 static void while_it_grows(void **state)
 {
         struct fixture *f = *state;
-        /* A sanitizer looks at the same code each time. */
+        /* A sanitizer checks the same code each time. */
         const int step = getenv("STENO_TEST_SANITIZER") ? 7 : 1;
         for (int at = 256; at < 1 << 16; at = at * 2 + 256) {
                 fixture_close(f);
@@ -152,8 +152,8 @@ static int is_it(void *ctx, uint64_t at)
         return 0;
 }
 
-/* Entries crowd the last buckets of what is written at once, and of the table, from where the rest
- * goes to the next ones; the table grows several times, each time in pieces at the end. */
+/* Entries crowd the last buckets of a region that is written at once, and of the table, from where
+ * the rest goes to the next ones; the table grows several times, each time in pieces at the end. */
 static void crowded(void **state)
 {
         struct fixture *f = *state;
@@ -220,7 +220,7 @@ static void found_while_they_wait(void **state)
         close(dir);
 }
 
-/* The log lost its end: the index covers more than there is. */
+/* The log lost its end: the index covers more than the log has. */
 static void a_shorter_log(void **state)
 {
         struct fixture *f = *state;
@@ -239,7 +239,7 @@ static void a_shorter_log(void **state)
                 is_replayed(f, i);
 }
 
-/* It is whole, and it covers as many bytes, but it is about another log (I4). */
+/* The log is whole and covers as many bytes, but is not the log of this index (I4). */
 static void of_another_log(void **state)
 {
         struct fixture *f = *state;
@@ -264,7 +264,7 @@ static void of_another_log(void **state)
                 is_replayed(f, i);
 }
 
-/* A folder has its name: it moves aside. */
+/* A folder is in its place: it is moved aside. */
 static void a_folder(void **state)
 {
         struct fixture *f = *state;

@@ -1,5 +1,5 @@
 /*
- * Real processes, killed at any moment. Each writer notes what was acknowledged in a pipe (one
+ * Real processes, killed at any moment. Each writer notes in a pipe what was acknowledged (in one
  * write of less than PIPE_BUF, so never half); afterwards all of it is there, once, in order.
  */
 #include <fcntl.h>
@@ -75,10 +75,10 @@ static _Noreturn void write_on(const char *root, const char *conv, int me, int f
 }
 
 struct seen {
-        int next[WRITERS]; /* the batch of each writer that may come next, at the earliest */
-        int writer;        /* of the batch we are in */
+        int next[WRITERS]; /* for each writer, the earliest batch that may come next */
+        int writer;        /* whose batch is being read */
         int batch;
-        int part; /* that comes next; 0: a new batch */
+        int part; /* of that batch, which comes next; 0: a new batch */
         int count;
         uint64_t seq;
         char why[300];
@@ -97,7 +97,7 @@ static int look(void *ctx, const struct steno_record *r)
         }
         bool ok = part == s->part;
         if (s->part == 0) {
-                /* A receipt that was never given may be missing, none that was. */
+                /* A batch without a receipt may be missing, one with a receipt may not. */
                 ok = ok && batch >= s->next[writer];
                 s->writer = writer;
                 s->batch = batch;
@@ -115,7 +115,7 @@ static int look(void *ctx, const struct steno_record *r)
         return 0;
 }
 
-/* Everything of a conversation, held against what its writers were told. */
+/* Compares everything in a conversation with the receipts of its writers. */
 static int judge(
     const char *root, const char *conv, const int *acked, bool mine_only, int me, int *next)
 {
@@ -270,7 +270,7 @@ static void removed(void **state)
                 if (pid == 0) {
                         struct steno_store *s;
                         struct steno_conv *mine;
-                        /* It may be gone before we have begun. */
+                        /* It may be gone before the writer has begun. */
                         if (steno_open(scratch.path, NULL, &s, &err) ||
                             steno_conv_open(s, NULL, "gone", &mine, &err))
                                 _exit(err.code == STENO_ENOTFOUND ? 0 : 1);
@@ -300,7 +300,7 @@ static void removed(void **state)
                         last = i;
                 close(fd[0]);
                 steno_conv_close(c);
-                /* Back in its place, it has every receipt. */
+                /* Restored to its place, it has everything that was acknowledged. */
                 uint64_t seq;
                 assert_int_equal(rename(to, from), 0);
                 assert_int_equal(steno_conv_open(store, NULL, "gone", &c, &err), 0);

@@ -185,7 +185,7 @@ static void times_do_not_fall_when_clocks_differ(void **state)
                 assert_true(strcmp(t.at[i - 1], t.at[i]) <= 0);
         assert_string_equal(t.at[1], t.at[5]); /* and it is the time of the one that is ahead */
         assert_true(strcmp(t.at[0], t.at[1]) < 0);
-        /* A time that is nobody's clock is not followed. */
+        /* A time that is too far ahead is not followed. */
         append_ahead(f, 1000L * 24 * HOUR, USER("g", "7"));
         fixture_append(f, USER("h", "8"));
         t.count = 0;
@@ -215,7 +215,7 @@ static void results_have_their_calls(void **state)
             "{\"role\":\"tool\",\"tool_call_id\":\"c1\",\"content\":\"done\"}";
         assert_int_equal(send(f, RESULT, NULL, NULL, &why), STENO_EPROTO);
         fixture_append(f, CALL("c1"));
-        /* Another handle has not seen the call, and finds it. */
+        /* Another handle, which has not seen the call, finds it. */
         struct fixture other = *f;
         fixture_open(&other);
         OK(send(&other, RESULT, NULL, NULL, &err));
@@ -254,7 +254,7 @@ static void writers_at_once_leave_no_gap_and_no_repeat(void **state)
         for (int i = 0; i < WRITERS; i++) {
                 writers[i].own = *f;
                 writers[i].number = i;
-                if (i % 2) /* half of them with a store of their own, as another process has */
+                if (i % 2) /* half of them with a store of their own, like another process */
                         fixture_open(&writers[i].own);
                 pthread_create(&writers[i].thread, NULL, write_some, &writers[i]);
         }
@@ -274,7 +274,7 @@ static void writers_at_once_leave_no_gap_and_no_repeat(void **state)
         }
         for (int i = 0; i < WRITERS; i++) {
                 const char *before = text;
-                for (int k = 0; k < EACH; k++) { /* each writer's own are in its order, once */
+                for (int k = 0; k < EACH; k++) { /* those of each writer are in its order, once */
                         char id[64];
                         snprintf(id, sizeof id, "\"w%d-%d\"", i, k);
                         before = strstr(before, id);
@@ -625,7 +625,7 @@ static void a_removed_conversation_comes_back_whole(void **state)
         OK(steno_remove(f->store, NULL, "c", NULL, &err));
         assert_int_equal(steno_conv_open(f->store, NULL, "c", &conv, NULL), STENO_ENOTFOUND);
         assert_int_equal(send(f, USER("b", "two"), NULL, NULL, NULL), STENO_ENOTFOUND);
-        assert_int_equal(last_seq(f), 1); /* who has it open can still read */
+        assert_int_equal(last_seq(f), 1); /* an open handle can still read */
         OK(steno_conv_create(f->store, NULL, "c", NULL, &conv, &err)); /* the id is free */
         steno_conv_close(conv);
         assert_int_equal(steno_trash_restore(f->store, NULL, "c", NULL, &why), STENO_ECONFLICT);

@@ -1,4 +1,4 @@
-/* Listing: what changed is seen, however the list of changes was passed on. */
+/* Listing: every change is seen, however the list of changes was passed on. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -56,8 +56,8 @@ static void taken_list(void **state)
         struct world *w = *state;
         assert_int_equal(listed(w, "conv-0"), 0);
         for (int i = 1; i <= 20; i++) {
-                /* The one makes a new list, which may get the inode of the last; the other must
-                 * not take it for that one. */
+                /* One process makes a new list, which may get the inode of the last one; the other
+                 * process must not take it for the last one. */
                 play_append(&w->play, i % 2, 1, STENO_FULL, 0);
                 play_append(&w->play, (i + 1) % 2, 1, STENO_FULL, 0);
                 assert_int_equal(listed(w, "conv-0"), i);
@@ -133,7 +133,7 @@ static void shown_messages(void **state)
         assert_int_equal(figure(w, "conv-0", "messages"), 2);
         assert_int_equal(figure(w, "conv-0", "lastSeq"), 9);
         steno_conv_close(c);
-        /* However it is counted: on from what was known, from nothing, after a purge. */
+        /* However it is counted: on from an earlier state, from the beginning, after a purge. */
         char *json = NULL, path[600];
         assert_int_equal(steno_purge(w->play.store, NULL, "conv-0", &json, NULL), 0);
         steno_free(json);
@@ -184,7 +184,7 @@ static void copy_file(const char *from, const char *to)
         fclose(out);
 }
 
-/* A backup that was put back may be as long as the log that it replaces. */
+/* A backup that was restored may be as long as the log that it replaces. */
 static void same_size(void **state)
 {
         struct world *w = *state;
@@ -225,7 +225,7 @@ static void removed_while_open(void **state)
         snprintf(path, sizeof path, "%s/index.db", w->scratch.path);
         unlink(path);
         play_append(&w->play, 0, 1, STENO_FULL, 0);
-        assert_int_equal(listed(w, "conv-0"), 1); /* must not keep the change to itself */
+        assert_int_equal(listed(w, "conv-0"), 1); /* must not keep the change for itself */
         assert_int_equal(access(path, F_OK), 0);
         struct steno_store *mine = w->play.store;
         assert_int_equal(steno_open(w->scratch.path, NULL, &other, NULL), 0);

@@ -1,9 +1,7 @@
 /*
- * test_list_boot.c - lists after a boot: from what was known before, and marked so, until every
- * conversation was looked at.
- *
- * What a power cut may cost is done by hand: the list of changes is removed, and the index is put
- * back to an older state.
+ * test_list_boot.c - lists after a boot are answered from what was known before, and marked as
+ * such, until every conversation was looked at. What a power cut may lose is simulated: the list of
+ * changes is removed, and the index is put back to an older state.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -27,7 +25,7 @@
 #define FEW 12
 
 struct world {
-        struct env env; /* first: its callbacks find the rest */
+        struct env env; /* first: its callbacks find the rest through it */
         struct scratch scratch;
         struct steno_store *store;
         const char *word;
@@ -118,7 +116,7 @@ static int seq_in(const char *json, const char *id)
         return seq ? atoi(seq + 10) : -1;
 }
 
-/* -1: not listed. *behind: it says that it may be wrong. */
+/* -1: not listed. *behind: the list says that it may be out of date. */
 static int listed(struct world *w, const char *id, int complete, bool *behind)
 {
         char *json = list(w, complete);
@@ -128,7 +126,7 @@ static int listed(struct world *w, const char *id, int complete, bool *behind)
         return n;
 }
 
-/* A list is right, or says that it may not be; after a while it is right. */
+/* A list is right, or says that it may be wrong; after a while it is right. */
 static void becomes(struct world *w, const char *id, int seq)
 {
         bool behind = true;
@@ -182,7 +180,7 @@ static int world_drop(void **state)
         return 0;
 }
 
-/* Changes that the index does not get to know before the boot. */
+/* Changes that the index does not learn of before the boot. */
 static void change(struct world *w)
 {
         append(w, "changed");
@@ -212,7 +210,7 @@ static void answers_at_once(void **state)
         change(w);
         enter(w, "second");
         int seq = listed(w, "same", 0, &behind);
-        assert_true(behind); /* nobody can have looked at everything before the first list */
+        assert_true(behind); /* not everything was looked at before the first list */
         assert_int_equal(seq, 1);
         becomes(w, "changed", 2);
         char *json = list(w, 0);
@@ -228,7 +226,7 @@ static void waits_when_asked(void **state)
         char *json = list(w, 1);
         is_right(w, json);
         steno_free(json);
-        /* And stays so: no second scan. */
+        /* And stays complete: there is no second scan. */
         leave(w);
         enter(w, "second");
         json = list(w, 0);
@@ -264,7 +262,7 @@ static void goes_on(void **state)
                 assert_true(behind || seq == 2);
                 if (behind)
                         leave(w);
-                /* Each looks at one piece at least, and there are two. */
+                /* Each process looks at one piece at least, and there are two. */
                 assert_true(opens < 10);
         }
         char *json = list(w, 0);
@@ -278,7 +276,7 @@ static void begins_again_after_each_boot(void **state)
         bool behind;
         enter((leave(w), w), "second");
         listed(w, "same", 0, &behind);
-        leave(w); /* in the middle, perhaps */
+        leave(w); /* possibly in the middle of it */
         enter(w, "third");
         change(w);
         enter(w, "fourth");
@@ -319,7 +317,7 @@ static void copy_file(const char *from, const char *to)
                 fclose(out);
 }
 
-/* The power was cut before the index of the last hour came to the disk. */
+/* The power was cut before the index of the last hour was on the disk. */
 static void older_index(void **state)
 {
         struct world *w = *state;
@@ -347,7 +345,7 @@ static void older_index(void **state)
         becomes(w, "gone", -1);
 }
 
-/* A page of it was never written, or is another's. */
+/* A page of it was never written, or belongs to another file. */
 static void torn_index(void **state)
 {
         struct world *w = *state;
@@ -394,7 +392,7 @@ static void *scan_too(void *arg)
         return NULL;
 }
 
-/* As two processes do: each has an index of its own. */
+/* As with two processes: each has an index of its own. */
 static void several_at_once(void **state)
 {
         struct world *w = *state;

@@ -1,6 +1,6 @@
 /*
- * What had a receipt and is not there any more, or cannot be read: it is reported, and its seqs
- * are not given out again. Nothing of it is taken for torn.
+ * What had a receipt and is missing or cannot be read is reported, and its seqs are not given out
+ * again. None of it is taken for torn.
  */
 #include "world.h"
 
@@ -54,7 +54,7 @@ static char *six_records(struct world *w, size_t *n)
         return slurp(w->log, n);
 }
 
-/* The same file with other bytes: its index still is about it. */
+/* The same file with other bytes: its index still belongs to it. */
 static void overwrite(const char *path, const char *p, size_t n)
 {
         int fd = open(path, O_WRONLY | O_TRUNC);
@@ -102,7 +102,7 @@ static void cut_off_records_keep_their_seqs(void **state)
                 reads_as(w, after);
                 assert_int_equal(append_one(w), 8);
                 play_close(&w->play);
-                /* Nothing moved, nothing was taken for torn. */
+                /* Nothing was moved, nothing was taken for torn. */
                 size_t m;
                 char *now = slurp(w->log, &m);
                 assert_true(m > cut);
@@ -155,7 +155,7 @@ static void zeros_at_the_end_are_damage(void **state)
         reads_as(w, "g1 g2 g3 g4 d5 ");
         assert_int_equal(append_one(w), 7);
         reads_as(w, "g1 g2 g3 g4 d5 g7 ");
-        /* Also when records stand behind the mark already. */
+        /* The same where records already follow the mark. */
         play_close(&w->play);
         free(whole);
         whole = slurp(w->log, &n);
@@ -261,7 +261,7 @@ static void a_missing_log_is_not_an_empty_one(void **state)
         steno_free(list);
 }
 
-/* Another file in the place of the log, as mv and restored backups leave it. */
+/* Another file in place of the log, as mv and restored backups leave it. */
 static void replace(struct world *w, const char *p, size_t n)
 {
         char beside[640];
@@ -282,7 +282,7 @@ static void an_older_copy_gives_no_seq_out_again(void **state)
         reads_as(w, "g1 g2 d3 ");
         assert_int_equal(append_one(w), 7);
         reads_as(w, "g1 g2 d3 g7 ");
-        /* Under a handle that has seen more than the index knows. */
+        /* While a handle is open that has seen more than the index knows. */
         assert_int_equal(append_one(w), 8);
         replace(w, whole, two);
         assert_int_equal(append_one(w), 9);
@@ -309,7 +309,7 @@ static void bytes_without_a_seq_get_none(void **state)
         struct world *w = *state;
         size_t n;
         char *whole = six_records(w, &n);
-        /* A line feed goes, and a byte comes at the end: all of it before the mark. */
+        /* A line feed is lost, and a byte is added at the end: all of this is before the mark. */
         char *second = (char *)memchr(whole, '\n', n) + 1;
         char *feed = memchr(second, '\n', n);
         memmove(feed, feed + 1, (size_t)(whole + n - feed - 1));
@@ -318,7 +318,7 @@ static void bytes_without_a_seq_get_none(void **state)
         enter_again(w);
         reads_as(w, "g1 d2 g3 g4 g5 g6 ");
         assert_true(findings(w, true) > 0);
-        assert_int_equal(findings(w, false), 1); /* that record 2 is lost */
+        assert_int_equal(findings(w, false), 1); /* record 2 is lost */
         reads_as(w, "g1 d2 g3 g4 g5 g6 ");
         assert_int_equal(append_one(w), 7);
         reads_as(w, "g1 d2 g3 g4 g5 g6 g7 ");
@@ -353,7 +353,8 @@ static void a_span_that_begins_inside_a_line_takes_all_of_it(void **state)
         struct world *w = *state;
         size_t n;
         char *whole = six_records(w, &n);
-        /* Bytes are missing in the first of the last batch, and nobody knows what was synced. */
+        /* Bytes are missing in the first record of the last batch, and nobody knows what was
+         * synced. */
         char *at = whole;
         for (int i = 0; i < 3; i++)
                 at = (char *)memchr(at, '\n', n) + 1;

@@ -81,7 +81,7 @@ static void every_sync_is_needed(void **state)
         int sites = faultfs_sites(f, FAULT_SYNCS);
         for (plan.site = 1; plan.site <= sites; plan.site++) {
                 int killed = 0, ran = 0;
-                /* The later ones are the shorter ones. */
+                /* The later scenarios are the shorter ones. */
                 for (int i = SCENARIO_COUNT - 1; killed == 0 && i >= 0; i--) {
                         int rc = run(&SCENARIOS[i], f, &plan, seed.state, true);
                         ran += rc >= 0;

@@ -1,6 +1,6 @@
 /*
- * test_names.c - the folder says which conversation it holds: without its meta.json, and with that
- * of another one.
+ * test_names.c - the folder decides which conversation it holds: without its meta.json, and with
+ * the meta.json of another one.
  */
 #include "fixture.h"
 
@@ -30,7 +30,7 @@ static void copy(struct fixture *f, const char *from, const char *to)
         assert_int_equal(system(command), 0);
 }
 
-/* Appends under an id; the receipt must say the same. */
+/* Appends to the conversation with an id; the receipt must name the same id. */
 static void append_says(struct fixture *f, const char *open_as, const char *id)
 {
         struct steno_conv *conv;

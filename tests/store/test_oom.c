@@ -1,4 +1,5 @@
-/* Each allocation fails in turn: the call says so, and the store is as if it had not been made. */
+/* Each allocation fails in turn: the call reports it, and the store is as if the call had not been
+ * made. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +23,7 @@ struct failing {
         long count;
 };
 
-/* The play itself allocates too; those it cannot live without are made before it starts. */
+/* The play allocates memory too; what it needs is allocated before it starts. */
 static int run(struct failing *f)
 {
         struct scratch scratch;

@@ -202,7 +202,7 @@ static void ids_are_missing_in_one_batch(struct teller *t)
         shows(t, "f tool t1", "orphan 3,");
 }
 
-/* The older way to call has no ids; its result may even come without the name. */
+/* The older form of calls has no ids; its result may even come without the name. */
 static void a_function_message_has_no_name(struct teller *t)
 {
         takes(t, "{\"id\":\"a1\",\"role\":\"assistant\",\"content\":null,\"function_call\":{"
@@ -211,7 +211,7 @@ static void a_function_message_has_no_name(struct teller *t)
         shows(t, "f tool t1", "");
 }
 
-/* The receipt tells the ids that were made, and tells the same ones again. */
+/* The receipt names the ids that were made, and names the same ones again. */
 static void a_receipt_tells_made_ids(struct teller *t)
 {
         struct steno_receipt *first, *again;

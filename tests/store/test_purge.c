@@ -254,8 +254,7 @@ static void a_purge_completes_a_dead_run_and_empties_its_journal(void **state)
         steno_run_close(run);
         amend(f, "delete", "b", NULL);
         purge_says(f, "\"messages\":1");
-        /* The purge completed the run first: the outcome is in the log, and is said nowhere else.
-         */
+        /* The purge completed the run first: the outcome is in the log, and nowhere else. */
         assert_int_equal(read_all(f->conv).count, 4);
         assert_false(fixture_holds(f, "secret of b"));
         assert_true(fixture_holds(f, "done"));

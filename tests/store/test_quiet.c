@@ -1,4 +1,5 @@
-/* A handle that was not disturbed for a while stops looking at names, and still misses nothing. */
+/* A handle that was not disturbed for a while stops looking at names, and still notices every
+ * change. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -167,7 +168,7 @@ static void readers_do_not_open_the_log_again(void **state)
         fixture_open(f);
 }
 
-/* One byte of the last record with this text becomes another, or what it was. */
+/* Changes one byte of the last record with this text, or changes it back. */
 static void flip(struct fixture *f, const char *text)
 {
         static char log[64 * 1024];
@@ -197,7 +198,7 @@ static void amend(struct fixture *f, const char *kind, const char *id, const cha
 
 #define STEPS 16
 
-/* What others do to a conversation that this process reads. */
+/* Changes by others to a conversation that this process reads. */
 static void others_do(struct fixture *o, int step)
 {
         static const char OTHER[] = "{\"role\":\"user\",\"content\":\"<other>\"}";
@@ -218,11 +219,11 @@ static void others_do(struct fixture *o, int step)
                 amend(o, "supersede", "changed", OTHER);
                 return;
         case 5:
-        case 6: /* whole again, and the file has the size that it had before */
+        case 6: /* whole again, with its former size */
                 flip(o, "kept>");
                 return;
         case 7:
-        case 8: /* the deletion, likewise */
+        case 8: /* and the deletion */
                 flip(o, "gone\"");
                 return;
         case 9:
@@ -244,8 +245,8 @@ static void others_do(struct fixture *o, int step)
         }
 }
 
-/* After each of these, handles that have read before give what one gives that has not: one that
- * read from the start, and one for each step that began with it. */
+/* After each of these, handles that have read before return the same as a handle that has not: one
+ * that has read from the start, and one for each step that began with it. */
 static void readers_miss_nothing(void **state)
 {
         struct fixture *f = *state, other, later[STEPS];
@@ -255,7 +256,7 @@ static void readers_miss_nothing(void **state)
         view(f->conv, before);
         other_open(f, &other);
         for (int step = 0; step < STEPS; step++) {
-                nanosleep(&tick, NULL); /* so that another change is at another time */
+                nanosleep(&tick, NULL); /* so that another change has another time */
                 others_do(&other, step);
                 unlink(fixture_path(f, CONV_FOLDER "ids.idx")); /* it would know, too */
                 other_open(f, &later[step]);
@@ -275,7 +276,7 @@ static void readers_miss_nothing(void **state)
         fixture_close(&other);
 }
 
-/* Somebody copies an older log over it, in the same file, and it grows beyond what it was. */
+/* Somebody copies an older log over the file, in place, and it grows beyond its former size. */
 static void a_log_that_was_put_back_is_read_anew(void **state)
 {
         struct fixture *f = *state;
@@ -302,7 +303,7 @@ static void a_log_that_was_put_back_is_read_anew(void **state)
         fixture_close(&other);
 }
 
-/* A process begins a run and dies. Whoever knew that there were none finds it. */
+/* A process begins a run and dies. A handle that knew of no runs finds it. */
 static void the_first_run_is_noticed(void **state)
 {
         struct fixture *f = *state;
@@ -327,7 +328,7 @@ static void the_first_run_is_noticed(void **state)
         steno_free(runs);
 }
 
-/* ---- blocks ahead of the end ---- */
+/* ---- blocks that are reserved behind the end ---- */
 
 static struct stat log_stat(struct fixture *f)
 {

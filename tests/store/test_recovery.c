@@ -64,7 +64,7 @@ static void damage_anywhere(void **state)
         char *whole = slurp(w->log, &n);
         uint64_t step = seed_rounds(20) == 20 ? 1 : 11;
         for (int index = 1; index >= 0; index--) {
-                /* Without its index the last batch may be torn for all one can know. */
+                /* Without its index the last batch may be torn, as far as one can know. */
                 size_t last = n;
                 for (int lines = 0; index == 0 && lines < 3; last--)
                         lines += whole[last - 1] == '\n';
@@ -73,7 +73,7 @@ static void damage_anywhere(void **state)
                         if (was == '\n')
                                 continue;
                         whole[at] = was == '#' ? '+' : '#';
-                        int fd = open(w->log, O_WRONLY); /* the same inode: the index holds */
+                        int fd = open(w->log, O_WRONLY); /* same inode: the index still counts */
                         assert_int_equal(pwrite(fd, whole, n, 0), (ssize_t)n);
                         close(fd);
                         if (index == 0)
@@ -202,7 +202,7 @@ static void odd_files(void **state)
         unlink(path);
         n = reopen_and_count(w);
         assert_int_equal(n.good, 2);
-        /* A folder that a person made, with a log of nothing but noise, or none. */
+        /* A folder that a person made, without a log or with a log of nothing but noise. */
         snprintf(path, sizeof path, "%s/projects/default/conversations/mine", w->scratch.path);
         assert_int_equal(mkdir(path, 0700), 0);
         assert_int_equal(steno_conv_open(w->play.store, NULL, "mine", &c, NULL), 0);
@@ -214,7 +214,7 @@ static void odd_files(void **state)
         spill(path, "hello\nworld\n\n{}\n", 16);
         assert_int_equal(steno_conv_open(w->play.store, NULL, "mine", &c, NULL), 0);
         static const char one[] = "{\"role\":\"user\",\"content\":\"more\"}";
-        /* It may have been somebody's history: that is not for an append to decide. */
+        /* It may have been somebody's history: an append must not decide that. */
         assert_int_equal(steno_append(c, one, sizeof one - 1, NULL, NULL, NULL), STENO_ECORRUPT);
         struct steno_check_options opt = {.size = sizeof opt, .id = "mine", .repair = true};
         assert_int_equal(steno_check(w->play.store, &opt, NULL, NULL, NULL) > 0, 1);
@@ -307,7 +307,7 @@ static void bad_input(void **state)
                 assert_int_equal(steno_conv_last_seq(w->play.open[0], &last, NULL), 0);
                 assert_int_equal(last, before + (rc == 0));
         }
-        /* And nothing of it stays in the way. */
+        /* And nothing of it blocks later appends. */
         assert_int_equal(play_append(&w->play, 0, 1, STENO_FULL, 0), 0);
 }
 

@@ -1,5 +1,6 @@
 /*
- * test_replay.c - what comes again is answered again, and only that.
+ * test_replay.c - a message that is sent again gets its receipt again, and only such a message
+ * does.
  */
 #include "fixture.h"
 
@@ -84,7 +85,7 @@ static void a_replacement_is_known_by_either_name_of_its_target(void **state)
         assert_int_equal(amend(f, "supersede", "r1", USER("r2", "y"), NULL, &err), 0);
         assert_int_equal(amend(f, "supersede", "m1", USER("r2", "y"), NULL, &err), 0);
         assert_int_equal(last(f), 7);
-        /* r1 is no longer there; the place is, under its first name and its last. */
+        /* r1 is no longer there; its place is, under its first name and its last one. */
         assert_int_equal(amend(f, "supersede", "r1", USER("r3", "z"), NULL, &err), STENO_ENOTFOUND);
         assert_non_null(strstr(err.msg, "no message \"r1\" to replace"));
         assert_int_equal(amend(f, "meta", "r2", "{\"a\":1}", NULL, &err), 0);
@@ -103,7 +104,7 @@ static void damage_beside_a_message_does_not_make_it_another(void **state)
         fixture_spit(f, LOG, text, n);
         answers(f, USER("m5", "five"), 5);
         answers(f, USER("m3", "three"), 3);
-        /* The line feed behind m2 goes as well: m3 stands whole behind it. */
+        /* The line feed after m2 is lost as well: m3 follows it and is whole. */
         *strchr(strstr(text, "two"), '\n') = ' ';
         fixture_spit(f, LOG, text, n);
         answers(f, USER("m3", "three"), 3);
@@ -166,7 +167,7 @@ static void white_space_is_no_part_of_a_message(void **state)
         answers(f, " { \"id\" : \"m1\",\n\t\"role\":\"user\" , \"content\":\"a \\\" b\"\r\n} ", 1);
         refuses(f, USER("m1", "a  \\\" b"), "with other bytes");
         refuses(f, USER("m1", "a \\u0022 b"), "with other bytes");
-        /* What is kept out of line is compared as a whole. */
+        /* Large tokens that are stored separately are compared as a whole. */
         int n = snprintf(text, sizeof text, "{\"id\":\"m2\",\"role\":\"user\",\"content\":\"");
         memset(text + n, 'u', 40000);
         strcat(text + n, "\"}");
@@ -238,7 +239,7 @@ static void a_refused_batch_names_its_own_messages(void **state)
         assert_string_equal(err.msg, "message 1: tool_call_id \"k\" was already answered at seq 3");
 }
 
-/* Clients of a recording append send what they have again: some of it is there, some is not. */
+/* Clients of a recording append send again what they have: some of it is there, some is not. */
 static void a_recording_append_takes_a_batch_that_is_partly_there(void **state)
 {
         struct fixture *f = *state;

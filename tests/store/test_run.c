@@ -72,7 +72,7 @@ static int teardown(void **state)
         return 0;
 }
 
-/* ---- what was read ---- */
+/* ---- what readers got ---- */
 
 struct seen {
         uint64_t last;
@@ -219,7 +219,7 @@ static void a_second_run_is_refused_and_told_which_is_at_work(void **state)
         assert_non_null(strstr(e.msg, "\"first\""));
         assert_int_equal(steno_run_claim(w->conv, NULL, "chat", &second, &e), STENO_ECONFLICT);
         assert_non_null(strstr(e.msg, "\"first\""));
-        /* A run in another conversation is no concern of this one. */
+        /* A run in another conversation does not matter here. */
         struct steno_conv *other;
         OK(steno_conv_create(w->store, NULL, "other", NULL, &other, &err));
         OK(steno_run_begin(other, "elsewhere", "chat", &second, &err));
@@ -246,7 +246,7 @@ static void nothing_follows_the_end_of_a_run(void **state)
             steno_run_event(run, "run_finished", "{}", 2, STENO_FULL, NULL, &e), STENO_EINVAL);
         assert_int_equal(steno_run_dispatch(run, 1, "c", "t", "{}", 2, &e), STENO_EINVAL);
         assert_int_equal(steno_run_outcome(run, 1, "c", "{}", 2, &e), STENO_EINVAL);
-        /* Whoever read of the end may begin the next run at once. */
+        /* A reader of the end may begin the next run at once. */
         OK(steno_run_begin(w->conv, "r2", "chat", &next, &err));
         steno_run_close(next);
         assert_int_equal(read_run(w, "r1", 0).count, 1);
@@ -309,7 +309,7 @@ static void a_run_is_found_without_the_index(void **state)
         char id[64];
         snprintf(id, sizeof id, "%s", steno_run_id(run));
         steno_run_close(run);
-        /* The index learned of nothing: what told it was lost. */
+        /* The index learned of nothing, because the list of changes was lost. */
         snprintf(path, sizeof path, "%s/recent", w->scratch.path);
         char *json;
         OK(steno_list(w->store, NULL, NULL, &json, &err));
@@ -441,7 +441,7 @@ static void an_outcome_that_never_reached_the_log_is_appended_once(void **state)
         OK(steno_run_outcome(run, 1, "call_0", RESULT, strlen(RESULT), &err));
         OK(steno_run_dispatch(run, 1, "call_1", "t", "{}", 2, &err));
 
-        report = recover(w); /* the writer lives: nothing is touched */
+        report = recover(w); /* the writer is alive: nothing is touched */
         assert_null(strstr(report, "\"ended\":[\"r1\"]"));
         assert_non_null(strstr(report, "{\"call\":\"call_1\",\"class\":\"running\""));
         assert_int_equal(last_seq(w), 1);
@@ -556,7 +556,7 @@ static void a_call_of_an_unknown_run_is_unrecorded_and_a_deleted_one_is_not_list
 
 /* ---- crashes ---- */
 
-/* A child that writes events for ever and says each number on a pipe after it was told. */
+/* A child that writes events for ever, and after each one writes its number to a pipe. */
 static void write_for_ever(const char *path, int to)
 {
         struct steno_store *store;
@@ -674,7 +674,8 @@ static void a_journal_torn_at_any_byte_is_taken_over(void **state)
                 assert_int_equal(s.count, events + 2);
                 assert_int_equal(s.repeats, 0);
                 assert_string_equal(s.types[events + 1], "run_finished");
-                /* A number that a reader may have been told before power went is not used again. */
+                /* A number that a reader may have seen before the power went off is not used
+                 * again. */
                 assert_true(s.last > 1000);
         }
 }

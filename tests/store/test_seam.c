@@ -36,7 +36,7 @@ struct day {
         int failures; /* calls that answered an error */
 };
 
-/* Counts an error; a day goes on. */
+/* Counts an error; a day continues after it. */
 static int took(struct day *d, int rc)
 {
         d->failures += rc < 0;
@@ -333,7 +333,7 @@ static void end(struct day *d)
         steno_free(d->key);
 }
 
-/* What no public call needs on a store that is whole. */
+/* Slots that no public call needs on a store without damage. */
 static bool is_for_another_day(const char *slot)
 {
         static const char *const NAMES[] = {
@@ -426,7 +426,7 @@ static int count_finding(void *ctx, const char *json)
         return 0;
 }
 
-/* After a failure, the store is one that opens and is in order, as after a kill. */
+/* After a failure the store opens and is in order, as after a kill. */
 static void check_after(struct day *d, unsigned long n, const char *slot)
 {
         struct steno_store *store;
@@ -443,7 +443,7 @@ static void check_after(struct day *d, unsigned long n, const char *slot)
         steno_close(store);
 }
 
-/* What changes something, or is all that a call was for, does not fail unnoticed. */
+/* A slot that changes something, or that is all that a call was for, does not fail unnoticed. */
 static bool must_be_told(const char *slot)
 {
         static const char *const NAMES[] = {"open", "settings", "conv_create", "conv_change_meta",

@@ -103,7 +103,8 @@ static void holds(struct fixture *f)
                 if (one.count)
                         assert_int_equal(one.list[0], seq);
         }
-        /* From the end, with gaps: what was learned of one place must not mislead at another. */
+        /* From the end, with gaps: what was learned of one place must not mislead the search for
+         * another. */
         for (uint64_t seq = COUNT + 2; seq > 7; seq -= seq % 7 + 1) {
                 struct seqs one = {0};
                 OK(backend_lookup_record(lookup, seq, note, &one, &err));

@@ -1,4 +1,5 @@
-/* The background sync of process-durable appends: a thread that the caller did not ask for. */
+/* The background sync of appends with process durability: a thread that the caller did not ask
+ * for. */
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -11,7 +12,7 @@
 
 #define KEPT "{\"id\":\"kept\",\"role\":\"user\",\"content\":\"hello\"}"
 
-/* Seconds that the wall clock is ahead of the one that waiting goes by. */
+/* Seconds that the wall clock is ahead of the clock for waiting. */
 static time_t ahead;
 
 int clock_gettime(clockid_t clock, struct timespec *ts)

@@ -190,7 +190,8 @@ static int open_without_name(struct fixture *f)
         return count;
 }
 
-/* On a full disk, what was removed for good must give its room back, whoever read it before. */
+/* On a full disk, a conversation that was removed for good must free its room, whoever has read
+ * it. */
 static void emptying_keeps_no_file_open(void **state)
 {
         struct fixture *f = *state;

@@ -120,7 +120,7 @@ static void check(struct steno_store *store)
         assert_int_equal(steno_check(store, NULL, stop_at_finding, NULL, NULL), 0);
 }
 
-/* Adds to *n what one page has; `cursor`: where the next one begins, "" behind the last. */
+/* Adds what one page has to *n; `cursor`: where the next one begins, "" after the last. */
 static int page(struct steno_store *store, struct steno_search_options *opt, char cursor[128],
     int *n, struct steno_error *why)
 {
@@ -174,7 +174,7 @@ static void a_fork_has_the_history_and_its_outputs(void **state)
         OK(steno_conv_meta(fork, &meta, &err));
         assert_non_null(strstr(meta, "\"origin\":{\"project\":\"default\",\"conversation\":\"c\""));
         steno_free(meta);
-        /* Each goes its own way. */
+        /* Each is independent of the other. */
         OK(steno_append(
             fork, USER("z", "zucchini"), strlen(USER("z", "zucchini")), NULL, NULL, &err));
         view(f->conv, &of_fork);
@@ -315,7 +315,7 @@ static void what_is_there_decides_what_becomes_of_an_import(void **state)
         export_all(f->store, &bundle);
         OK(import_all(f->store, &bundle, &opt, &err)); /* the same is left alone */
         fixture_append(f, USER("b", "2"));
-        OK(import_all(f->store, &bundle, &opt, &err)); /* and what went on is, too */
+        OK(import_all(f->store, &bundle, &opt, &err)); /* and one that was continued, too */
         OK(steno_conv_last_seq(f->conv, &seq, &err));
         assert_int_equal(seq, 2);
         opt.on_conflict = STENO_CONFLICT_REPLACE;
@@ -437,12 +437,13 @@ static void what_was_sealed_is_proved_and_verified(void **state)
         fixture_append(f, USER("late", "not sealed yet"));
         verify(f->store, NULL);
         assert_int_equal(steno_prove(f->conv, 10, &json, NULL), STENO_ENOTFOUND);
-        /* A purge is entered in the log, and the next seal covers it. */
+        /* The log of seals notes a purge, and the next seal covers it. */
         OK(steno_purge(f->store, NULL, "c", NULL, &err));
         verify(f->store, NULL);
         OK(steno_seal(f->store, NULL, "c", NULL, NULL, NULL, &err));
         verify(f->store, NULL);
-        /* So is one that leaves for good; one that only seems to be gone is missed. */
+        /* It also notes a conversation that is removed for good; one that only seems to be gone is
+         * reported. */
         OK(steno_remove(f->store, NULL, "c", NULL, &err));
         verify(f->store, NULL);
         OK(steno_trash_empty(f->store, 0, NULL, &err));
@@ -507,7 +508,7 @@ static int stop_at_once(void *ctx, const char *what, uint64_t done, uint64_t tot
         return done >= 1;
 }
 
-/* To files and back; stopped and done again; gone on here, and another way there. */
+/* To files and back; interrupted and done again; continued here, and differently there. */
 static void a_store_is_copied_into_another_kind(void **state)
 {
         struct fixture *f = *state;

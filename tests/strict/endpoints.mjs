@@ -16,7 +16,7 @@ const { default: OpenAI } = await load("openai7");
 const { default: Anthropic } = await load("@anthropic-ai/sdk");
 const { GoogleGenAI } = await load("@google/genai");
 
-// Each asks with the provider's client and answers {text, calls: [{id, name, args}]}.
+// Each sends a request with the provider's client and returns {text, calls: [{id, name, args}]}.
 const clients = {
   openai: (url) => {
     const c = new OpenAI({ baseURL: `${url}/v1`, apiKey: "k", maxRetries: 0 });
@@ -137,7 +137,7 @@ for (const p of providers)
     e.stop();
   }
 
-// Every history of the corpus over the wire: 400 where a judge refuses, 200 where it accepts.
+// Every history of the corpus is sent: 400 where a judge refuses, 200 where it accepts.
 for (const p of providers) {
   const corpus = readFileSync(join(here, "corpus", `${p}.jsonl`), "utf8")
     .trimEnd()
@@ -176,7 +176,8 @@ for (const p of providers) {
   e.stop();
 }
 
-// The lenient ones: a reply that comes back whole passes, without its opaque members or at another endpoint it does not.
+// The lenient endpoints accept a reply that comes back whole, and refuse one without its opaque members
+// or from another endpoint.
 const again = {
   openai: (r, drop) => [
     ...hello.openai,

@@ -1,4 +1,5 @@
-// What fails in a test of this folder: by section and rule, each with the smallest history that shows it.
+// What fails in a test of this folder: by section and rule, each with the smallest history that shows
+// it.
 import { report, shown } from "./tap.mjs";
 
 // Histories that a view or the loop once got wrong; every run tries them again.

@@ -165,7 +165,8 @@ function checkTurns(f, contents) {
   });
 }
 
-// Each response takes the call of its name and id; what has no id takes what is left of its name.
+// Each response answers the call with its name and id; a response without an id answers a remaining call
+// of its name.
 function checkMatch(f, open, answers, i) {
   const take = (r, fits) => {
     const at = open.findIndex((o) => o.name === r.name && fits(o));

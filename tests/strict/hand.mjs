@@ -1,5 +1,5 @@
-// Histories that were thought out by hand, by the public rules of each provider: what a person, another
-// program or a broken client may have stored. Every view of each must please the judges, and
+// Histories that were written by hand, by the public rules of each provider: what a person, another
+// program or a broken client may have stored. The judges must accept every view of each, and
 // check-history must agree.
 import { join } from "node:path";
 import { check, needTypes, providers } from "./judges.mjs";
@@ -62,7 +62,7 @@ const histories = {
   "an empty text of the AI SDK before a call and a text": ["uimessage", [{ id: "u", role: "user", parts: [{ type: "text", text: "go" }] }, { id: "a", role: "assistant", parts: [{ type: "text", text: "" }, { type: "tool-grep", toolCallId: "c", state: "output-available", input: {}, output: "x" }, { type: "text", text: "so" }] }]],
 };
 
-// Each kind of item that has an id, sent again by a client that records: at once, and in a later turn.
+// Each kind of item that has an id, sent again by a recording client: at once, and in a later turn.
 const PICTURE = { type: "computer_screenshot", image_url: `data:image/png;base64,${PNG}` };
 const itemsWithIds = {
   "a message": [{ type: "message", id: "msg_1", role: "assistant", status: "completed", content: [{ type: "output_text", text: "x", annotations: [] }] }],
@@ -96,7 +96,7 @@ const conversations = Object.entries(histories);
 const wrong = await pooled(conversations, async ([name, [format, messages]], i) => {
   const id = `h${i}`;
   await run(steno, ["--store", store, "new", "--id", id]);
-  // Line by line the same item would be told its first receipt.
+  // Sent line by line, the same item would only get its first receipt again.
   const lines = again.has(name) ? JSON.stringify(messages) : messages.map((m) => JSON.stringify(m) + "\n").join("");
   const taken = await run(steno, ["--store", store, "append", "--record", "--format", format, id], lines);
   if (taken.status !== 0) return [taken.stderr];

@@ -1,5 +1,5 @@
-// Random histories in every format that Steno reads, valid and damaged: a story, told in a format, to
-// whose messages something then happens.
+// Random histories in every format that Steno reads, valid and damaged: a story is told in a format, and
+// then its messages may be damaged.
 import { onceWrong } from "./failures.mjs";
 import { chance, serial, story } from "./story.mjs";
 import { pick, random, reseed } from "./tap.mjs";
@@ -39,7 +39,7 @@ const damages = [
   },
 ];
 
-// {kind, format, messages}: what is appended, and as which format. The same seed gives the same one.
+// {kind, format, messages}: what is appended, and in which format. The same seed gives the same history.
 export function history(seed) {
   reseed(seed);
   serial.made = 10;

@@ -22,7 +22,7 @@ console.log(`# seed ${seed}`);
 
 const failures = new Failures();
 const store = join(scratch, "loop-store");
-// What the loop does not speak yet is said, and runs as soon as the help names it.
+// The test reports what the loop cannot speak yet, and runs it as soon as the help names it.
 const silent = providers.filter((p) => !spoken.includes(p));
 if (silent.length > 0) console.log(`# the loop does not speak ${silent.join(", ")}`);
 for (const p of providers.filter((p) => spoken.includes(p))) {
@@ -74,10 +74,10 @@ async function scripted(p) {
 async function opaque(p) {
   const section = `loop ${p} opaque`;
   for (const whole of [[], ["--no-stream"]]) {
-    // Each endpoint says something else, so that one's words are not taken for the other's.
+    // Each endpoint sends different texts, so that one's text is not taken for the other's.
     const script = (name) => (_, n) =>
       n % 3 < 2
-        ? // Not the same call again and again, which the loop would end.
+        ? // not the same call again and again, because the loop would end
           { text: `step ${n} of ${name}`, calls: [1, 2].map((i) => ({ name: "context_list", args: { limit: 2 * n + i } })) }
         : { text: `answer ${n} of ${name}` };
     const [a, b] = [

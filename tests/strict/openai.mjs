@@ -10,7 +10,7 @@ import {
   typeRules,
 } from "./text.mjs";
 
-// Each rule with its source. Endpoints that speak this protocol in front of other models count too.
+// Each rule with its source. Endpoints that speak this protocol for other models count too.
 export const rules = {
   ...typeRules,
   no_messages:
@@ -137,7 +137,7 @@ function isFile(file) {
   return Boolean(data && data.base64 && data.mediaType && isBase64(data.data) && file.filename);
 }
 
-// Results stand directly behind the message that asks, in any order, one for each call.
+// Results directly follow the message with their calls, in any order, one for each call.
 function checkPairs(f, messages) {
   let open = new Map(),
     answered = new Set();

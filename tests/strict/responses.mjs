@@ -51,7 +51,7 @@ export const rules = {
     'store is set to false."',
 };
 
-// What answers what, and by which member.
+// Which type answers which, and by which member.
 const pairs = {
   function_call: { answer: "function_call_output", id: "call_id", by: "call_id" },
   custom_tool_call: { answer: "custom_tool_call_output", id: "call_id", by: "call_id" },
@@ -68,7 +68,7 @@ const pairs = {
 };
 const answers = Object.fromEntries(Object.entries(pairs).map(([call, p]) => [p.answer, { call, by: p.by }]));
 
-// What a model says, and what may therefore follow its reasoning.
+// What a model produces, and what may therefore follow its reasoning.
 const spoken = new Set([
   ...Object.keys(pairs),
   "web_search_call",

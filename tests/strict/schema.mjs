@@ -61,7 +61,8 @@ export class Schemas {
     return best;
   }
 
-  // The members that fit by their JSON type, and of objects those whose constants (type, role) fit.
+  // The members of the union that fit by their JSON type, and for objects those whose constants (type,
+  // role) fit.
   meant(members, value) {
     const flat = members.flatMap((m) => (m.anyOf ? m.anyOf.map((x) => this.resolve(x)) : [m]));
     const fits = flat.filter((m) => !m.type || m.type === kindOf(value));
@@ -76,6 +77,6 @@ export class Schemas {
   }
 }
 
-// A member that is missing or too much says less against a kind than one that is of another type.
+// A missing or additional member counts less against a member of the union than one of another type.
 const weight = (found) => found.reduce((n, v) => n + (v.rule === "member_type" ? 3 : 1), 0);
 const wrong = (path, text) => ({ rule: "member_type", path, text: `${path} ${text}` });

@@ -31,7 +31,7 @@ export class Endpoint {
       name,
       wire: wires[provider],
       requests: [],
-      texts: [], // the same as they came
+      texts: [], // unchanged
       refusals: [],
       given: [],
       counter: 0,

@@ -1,6 +1,6 @@
-// A story: turns of what was said, thought and called, the same for all formats. It has everything in it
-// that clients were seen to store: names and ids that no provider takes, broken media and arguments,
-// halves of surrogate pairs, empty and blank texts.
+// A story: turns with texts, thoughts and calls, the same for all formats. It has everything that
+// clients were seen to store: names and ids that no provider accepts, broken media and arguments, halves
+// of surrogate pairs, empty and blank texts.
 import { pick, random, times } from "./tap.mjs";
 
 export const PNG =
@@ -57,7 +57,7 @@ const strangeNames = [
 ];
 const name = () => (chance(4) ? pick(strangeNames) : pick(names));
 
-// Numbers of ids; it starts anew with each history.
+// Numbers for ids; they begin again with each history.
 export const serial = { made: 0 };
 const freshId = () =>
   pick([

@@ -35,7 +35,7 @@ export const shown = (v, most = 1500) => {
 };
 
 const results = [];
-// One test: a sentence, whether it holds, and lines that explain why not.
+// One test: a sentence, whether it holds, and lines that explain why it does not.
 export function report(holds, sentence, lines = []) {
   results.push(holds);
   console.log(`${holds ? "ok" : "not ok"} ${results.length} - ${sentence}`);
@@ -62,7 +62,7 @@ export function run(file, args, input = "") {
   });
 }
 
-// f over a list, a few at a time, results in order.
+// f for each element of a list, a few at a time; results are in order.
 export async function pooled(list, f, width = 3) {
   const answers = new Array(list.length);
   let next = 0;

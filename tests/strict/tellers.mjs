@@ -1,6 +1,6 @@
-// The tellers: a story in, the messages of one format out, with what clients of that format were seen
-// to add: members of Steno's own, embedded results, hosted tools, thinking that stands alone, one reply
-// logged in pieces.
+// The tellers: each turns a story into the messages of one format, with what clients of that format were
+// seen to add: members of Steno's own, embedded results, hosted tools, thinking that stands alone, one
+// reply logged in pieces.
 import {
   PDF,
   PNG,
@@ -645,7 +645,7 @@ function tellLegacy(s) {
   return out;
 }
 
-// What the AI SDK has in the place of a file or an image.
+// What the AI SDK has in place of a file or an image.
 const sdkFile = (p) => ({ type: "file", mediaType: p.type ?? "image/png", url: mediaUrl(p) });
 
 function uiTool(c) {
@@ -753,7 +753,7 @@ function tellLangchain(s) {
   return out;
 }
 
-// By kind of history: the teller, and the format where that has another name.
+// For each kind of history: its teller, and the format where that has another name.
 export const tellers = {
   openai: [(s) => tellOpenAI(s)],
   own: [(s) => tellOpenAI(s, { extras: true }), "openai"],
@@ -766,7 +766,7 @@ export const tellers = {
   toolmessage: [(s) => tellToolMessage(s, true)],
   legacy: [tellLegacy],
 };
-// Kinds that came later. A seed gives the same history of the kinds above as it always did.
+// Kinds that were added later. For the kinds above, a seed still gives the same history as before.
 export const laterTellers = {
   uimessage: [tellUiMessage],
   modelmessage: [tellModelMessage],

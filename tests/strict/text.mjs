@@ -1,4 +1,4 @@
-// What the judges share that no type expresses: surrogates, base64, URLs, the first bytes of images.
+// What the judges share and no type expresses: surrogates, base64, URLs, the first bytes of images.
 
 // A path to each string of a JSON value that holds half of a surrogate pair, member names included.
 export function loneSurrogates(value, path) {
@@ -41,7 +41,7 @@ export function imageType(base64) {
 export const isObject = (v) => v !== null && typeof v === "object" && !Array.isArray(v);
 export const isBlank = (s) => typeof s === "string" && s.trim() === "";
 
-// A list that collects violations. Only rules of the table may be named, so that each has a source.
+// A list that collects violations. Only rules of the table may be named, so each has a source.
 export class Findings {
   constructor(rules) {
     Object.assign(this, { rules, list: [] });
@@ -57,7 +57,7 @@ export class Findings {
   }
 }
 
-// The rules that come with the types; every judge has them.
+// The rules that follow from the types; every judge has them.
 export const typeRules = {
   unknown_member: "type declarations: a member that the type does not have",
   missing_member: "type declarations: a member that must be there",

@@ -16,8 +16,9 @@ server.store = join(ram, "strict-types");
 await server.start();
 process.on("exit", () => server.kill());
 
-// In the type of @google/genai all is optional and members of Vertex AI are there; the comments say the
-// rest, and only the schemas read comments. A member of another member of a union is no excess for tsc.
+// In the types of @google/genai all members are optional, and members of Vertex AI are included;
+// comments say the rest, and only the schemas use the comments. tsc also accepts a member that belongs
+// to another member of a union.
 const beyondTypes = (p, e) =>
   (p === "gemini" && (e.rule === "missing_member" || /Vertex/.test(e.name))) ||
   (p === "responses" && e.name === "a name on a message");
@@ -32,7 +33,7 @@ for (const p of providers)
     .trimEnd()
     .split("\n")
     .map((line) => JSON.parse(line))) {
-    if (JSON.stringify(e.history).length > 3000) continue; // Many calls say no more than one, and take long.
+    if (JSON.stringify(e.history).length > 3000) continue; // many calls show no more than one, and take long
     if (e.verdict === "ok") add(p, e.history, true, `corpus: ${e.name}`);
     else if (["unknown_member", "missing_member", "member_type"].includes(e.rule) && !beyondTypes(p, e))
       add(p, e.history, false, `corpus: ${e.name}`);
@@ -53,7 +54,7 @@ await pooled(
         "GET",
         `/api/chat-sessions/${id}/messages?format=${p}&strict=1&tokens=0`,
       );
-      if (messages.length === 0 || check(p, messages).length) continue; // views.test is about those.
+      if (messages.length === 0 || check(p, messages).length) continue; // views.test checks those
       views[p]++;
       add(p, messages, true, `seed ${s}, ${h.kind}`);
     }

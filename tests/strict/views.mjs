@@ -108,7 +108,7 @@ const failures = new Failures();
 const tally = { views: 0, empty: 0, taken: 0, routes: new Set() };
 const appendPath = (id, h) =>
   `/api/chat-sessions/${id}/messages?record=1&durability=process&format=${h.format}`;
-// One in four or two by another route, chosen by the seed.
+// One history in four or two is stored through another route, chosen by the seed.
 const routes = {
   responses: ["conversations", "conversations"],
   openai: ["acontext"],
@@ -130,12 +130,12 @@ await pooled(seeds, async (s) => {
   const h = history(s);
   const id = await store(h, s);
   for (const format of Object.keys(judges)) await judge(h, s, id, format);
-  // And one provider's view that is cut, edited or a page.
+  // Also one provider's view that is cut, edited or a page.
   await judge(h, s, id, providers[s % providers.length], narrowings[(s >>> 3) % narrowings.length]);
 });
 
-// A recording append takes whatever a client sent. Some histories come through the routes of others
-// instead; what those refuse, as their upstreams would, comes through append after all.
+// A recording append accepts whatever a client sent. Some histories are stored through routes of other
+// APIs instead; what these refuse, as their upstreams would, is then appended.
 async function store(h, s) {
   const route = routes[h.format]?.[s % 4] ?? "append";
   const id = await openers[route]();
@@ -149,7 +149,7 @@ async function store(h, s) {
   }
   tally.taken += h.messages.length - rest.length;
   tally.routes.add(route);
-  // What one message is refused for costs the others nothing.
+  // If one message is refused, the others are still stored.
   for (const m of rest) {
     const r = await server.ask("POST", appendPath(id, h), { body: m });
     if (r.status < 300) tally.taken++;

@@ -474,7 +474,7 @@ const gemini = {
   },
 };
 
-// ai.google.dev/gemini-api/docs/thought-signatures: in the current turn (behind the last text of the
+// ai.google.dev/gemini-api/docs/thought-signatures: in the current turn (after the last text of the
 // user) the first call of each step is signed.
 function unsigned(contents) {
   const from = contents.findLastIndex(

@@ -1,4 +1,5 @@
-/* check_lines.c - for check.test: a history a line in, its violations a line out. */
+/* check_lines.c - for check.test: reads one history on each line, writes its violations on one
+ * line. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -15,7 +15,7 @@ const groupBy = (list, key) => {
   }
   return runs;
 };
-// What is in one bag and not in the other, one for one.
+// What one bag has and the other has not, with multiplicity.
 const minus = (a, b) => {
   const rest = [...b];
   return a.filter((x) => {
@@ -70,7 +70,7 @@ export function openai(messages) {
     if (m.role === 'tool' && !str(m.tool_call_id)) say(i, 'tool message without tool_call_id');
   });
 
-  // Who speaks, as segments: [opener, its tool messages].
+  // The roles as segments: [opener, its tool messages].
   let opener = null;
   let answered = [];
   let from = -1;

@@ -1,12 +1,11 @@
 /*
- * long_history.c - for memory.test and bench_tail: a long conversation.
+ * long_history.c - makes a long conversation, for memory.test and bench_tail.
  *
  *   long_history STORE CONVERSATION COUNT
  *
- * Turns of an agent: a question, two calls with results, an answer. A system message stands in the
- * place of one question in two hundred. A tenth of the messages is deleted, replaced or taken off
- * the context. The log is written as it stands on the disk, which takes seconds for a million
- * messages.
+ * It has turns of an agent: a question, two calls with results, an answer. One question in two
+ * hundred is a system message instead. A tenth of the messages is deleted, replaced or taken off
+ * the context. The log is written directly, which takes seconds for a million messages.
  */
 #include <stdio.h>
 #include <stdlib.h>

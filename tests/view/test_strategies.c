@@ -88,8 +88,8 @@ static void an_empty_placeholder_is_done(void **state)
 static void keep_recent_counts_before_gt_token_looks(void **state)
 {
         (void)state;
-        /* The last one is short and is the one that is kept; of the older two only the long one
-         * goes, and an empty one never does. */
+        /* The last one is short and is kept; of the two older ones only the long one is removed,
+         * and an empty one never is. */
         assert_edit(
             "[" ASK("a", "f", "{}") "," ANSWER("a", "a rather long result it is") "," ASK("b", "f",
                 "{}") "," ANSWER("b", "") "," ASK("c", "f", "{}") "," ANSWER("c", "x") "]",
@@ -206,7 +206,8 @@ static void any_order_of_strategies_gives_the_same(void **state)
 static void a_limit_looks_at_what_removals_left(void **state)
 {
         (void)state;
-        /* Once the result is a placeholder everything fits; the limit first would drop it all. */
+        /* Once the result is a placeholder, everything fits; with the limit first, everything would
+         * be dropped. */
         static const char history[] = "[" ASK("a", "f", "{}") "," ANSWER("a",
             "a result that is much longer than the word which "
             "stands for it afterwards") "," USER("last") "]";

@@ -206,7 +206,7 @@ static char *view(struct rig *r, const struct steno_view_options *opt, char **re
 
 static char *without_repairs(char *report)
 {
-        /* Of what a limit leaves out, some repairs are only counted. */
+        /* Some repairs of what a limit leaves out are only counted. */
         char *from = strstr(report, "\"losses\"");
         assert_non_null(from);
         return from;

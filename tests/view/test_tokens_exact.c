@@ -188,7 +188,7 @@ static uint32_t first_seed(void)
         return seed;
 }
 
-/* Up to `max` bytes that a piece might be made of. */
+/* Up to `max` bytes that may be parts of a piece. */
 static size_t random_piece(uint32_t *seed, unsigned char *text, size_t max)
 {
         static const char *const alphabets[] = {
@@ -229,7 +229,8 @@ static void long_pieces_are_counted_as_merging_would(void **state)
         }
 }
 
-/* What may be damaged is read in windows, and tokens are taken back over the border of two. */
+/* Text that may be damaged is read in windows, and tokens are taken back across the border of two
+ * windows. */
 static void pieces_read_in_windows_are_counted_alike(void **state)
 {
         (void)state;
@@ -242,7 +243,7 @@ static void pieces_read_in_windows_are_counted_alike(void **state)
         }
 }
 
-/* Tokens that belong to each other: the bytes of any token, cut off anywhere, after another. */
+/* Tokens that belong together: the bytes of any token, cut off anywhere, after another one. */
 static void pieces_of_tokens_are_counted_as_merging_would(void **state)
 {
         (void)state;
@@ -344,7 +345,7 @@ static size_t random_characters(uint32_t *seed, unsigned char *text, size_t max)
         return n;
 }
 
-/* Short pieces stand in one lattice together, long ones go through it in windows. */
+/* Short pieces share one lattice, long pieces go through it in windows. */
 static void a_lattice_counts_pieces_as_merging_would(void **state)
 {
         (void)state;
@@ -444,7 +445,7 @@ static void time_grows_with_the_length_of_a_run_and_not_its_square(void **state)
         memset(text, 'a', n);
         double small = seconds_for(text, n / 16);
         double large = seconds_for(text, n);
-        /* 16 times the text: 16 times the time, 256 were it the square. */
+        /* 16 times the text takes 16 times the time; if the time were quadratic, 256 times. */
         assert_true(large < 100 * small + 0.01);
         assert_int_equal(tokens_count(text, n), n / 8);
         free(text);

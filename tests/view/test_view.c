@@ -272,7 +272,7 @@ static void a_report_names_so_many_ranges_and_counts_the_rest(void **state)
         place_close(&p);
 }
 
-/* The seqs between the two are as many as the jump says, and cost nothing. */
+/* There are as many seqs between the two as the jump says, and they cost nothing. */
 static void a_jump_of_seqs_is_one_range(void **state)
 {
         (void)state;
@@ -303,7 +303,7 @@ static void a_jump_of_seqs_is_one_range(void **state)
         place_close(&p);
 }
 
-/* Whatever id its own message brings, and in every format that shows ids. */
+/* Whatever id its own message has, and in every format that shows ids. */
 static void what_replaces_a_message_is_shown_under_its_id(void **state)
 {
         (void)state;
@@ -417,7 +417,7 @@ static void an_open_call_does_not_hold_back_the_whole_history(void **state)
         size_t before = mallinfo2().uordblks, most = 0;
         struct steno_error err = {0};
         assert_int_equal(steno_view(p.conv, NULL, watch_memory, &most, NULL, &err), 0);
-        /* A window of messages and what its writing takes, not twenty of them. */
+        /* Memory holds a window of messages and what writing them takes, not twenty of them. */
         assert_true(most < before + 10 * MIB);
         place_close(&p);
 }
