@@ -15,7 +15,7 @@ const tee = kept("AGENT_OUT");
 tee.readable.pipeTo(Writable.toWeb(process.stdout));
 
 let count = 0;
-const sessions = process.env.AGENT_SESSIONS; // a file of what was said, to be told again
+const sessions = process.env.AGENT_SESSIONS; // a file with the messages of earlier sessions, to be sent again
 const remember = (id, update) => sessions && appendFileSync(sessions, JSON.stringify([id, update]) + "\n");
 const recall = (id) => (sessions && existsSync(sessions) ? readFileSync(sessions, "utf8").split("\n").filter(Boolean).map((l) => JSON.parse(l)) : [])
   .filter(([of]) => of === id).map(([, update]) => update);
@@ -34,7 +34,7 @@ function turn(client, sessionId) {
       await chunk("think", "agent_thought_chunk", "t1");
       for (const w of words.split(/(?<= )/)) await chunk(w, "agent_message_chunk", "m1");
     },
-    // Shape a: the client's terminal. The agent asks for little and gets that.
+    // Shape a: the client's terminal. The agent asks for little output and gets only that.
     async terminal(args) {
       const [bytes, limit, code] = args.split(" ").map(Number);
       const toolCallId = `call_${++count}`;
@@ -49,7 +49,7 @@ function turn(client, sessionId) {
       await tool({ toolCallId, status: code ? "failed" : "completed" });
       await chunk(`got ${Buffer.byteLength(got.output)} bytes, truncated ${got.truncated}, ends ${JSON.stringify(got.output.slice(-12))}`);
     },
-    // Without a tool call, and never released.
+    // A terminal without a tool call, which is never released.
     async forgotten() {
       const t = await client.createTerminal({ sessionId, command: "echo", args: ["nobody shows this"], outputByteLimit: 4 });
       await t.waitForExit();

@@ -108,7 +108,7 @@ export class World {
   session(agentSide, more = {}) {
     return agentSide.request("session/new", { cwd: this.folder, ...(this.version === 1 ? { mcpServers: [] } : {}), ...more });
   }
-  // The recorder's own folder, on the machine where it runs.
+  // The recorder's own folder, on the machine where the recorder runs.
   place() {
     const made = existsSync(join(this.folder, "state")) ? readdirSync(join(this.folder, "state"), { recursive: true }) : [];
     return [join(this.store, "acp"), ...made.filter((n) => basename(n) === "acp").map((n) => join(this.folder, "state", n))].find(existsSync);
@@ -118,14 +118,14 @@ export class World {
   }
 }
 
-// A client's terminals, as an editor has them: the end is kept, up to the limit.
+// A client's terminals, as in an editor: the end of the output is kept, up to the limit.
 class Terminals {
   constructor() {
     this.all = new Map();
     this.whole = new Map(); // all bytes of each, whatever the limit was
     this.limits = [];
     this.released = [];
-    this.asked = 0; // how often the output was told
+    this.asked = 0; // how often the output was sent
   }
   serve(app, answers) {
     app.onRequest("terminal/create", ({ params }) => {

@@ -1,4 +1,5 @@
-// A client, and with "agent" an agent, with the SDK of 2025. The client prints what it heard.
+// A client with the SDK of 2025, and an agent if the argument is "agent". The client prints what it
+// received.
 import { spawn } from "node:child_process";
 import { Readable, Writable } from "node:stream";
 import { load } from "../http/lib.mjs";

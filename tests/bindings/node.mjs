@@ -186,7 +186,7 @@ function randomItems(r, calls) {
   return items;
 }
 
-/* One change of a session, drawn anew for the same number: [what, arguments...]. */
+/* One change of a session, the same for the same number: [what, arguments...]. */
 function randomChange(r, calls, items) {
   const tail = () => items.slice(items.length - r(Math.min(items.length, 4) + 1));
   switch (r(10)) {
@@ -236,7 +236,7 @@ test('a session does what the MemorySession of the SDK does, change for change',
       same(await session.getItems(), await memory.getItems(), 'round', round, 'step', step, change);
       same(await session.getItems(2), await memory.getItems(2));
     }
-    // Of reasoning and searches alone some formats have nothing, and an empty history is never valid.
+    // Some formats have nothing for reasoning or searches alone, and an empty history is never valid.
     const spoken = (await memory.getItems()).some((i) => !['reasoning', 'hosted_tool_call'].includes(i.type));
     for (const format of ['openai', 'responses', 'anthropic', 'gemini']) {
       const history = await session.conversation.messages({ format, strict: true });
@@ -291,7 +291,7 @@ test('a change that is killed while it deletes the old end is complete for the n
       const session = await StenoSession.open(url, 's');
       await session.addItems(items);
       cut = false;
-      // What dies at its n-th write behind the change: the proxy does nothing from there on.
+      // A store that dies at its n-th write after the change: from there on the proxy does nothing.
       let writes = 0;
       const dies = new Proxy(session.conversation, { get: (to, what) => {
         const f = to[what];
@@ -406,7 +406,7 @@ test("a checkpointer answers what LangGraph's MemorySaver answers, also after ea
 
 if (LONG) {
   test("LangGraph's own tests of checkpointers pass", async () => {
-    // Their runner is large and used for nothing else, so it is installed here and now.
+    // The runner of these tests is large and used for nothing else, so it is installed only now.
     const npm = spawnSync('npm', ['install', '--silent', '--no-save', '--prefix', 'graph', 'vitest@4.1.12',
       '@langchain/core@1.2.13', '@langchain/langgraph-checkpoint@1.1.5', '@langchain/langgraph-checkpoint-validation@1.1.1'], { encoding: 'utf8' });
     assert(npm.status === 0, npm.stderr);
@@ -423,7 +423,7 @@ if (LONG) {
 
 /* ---- the README ---- */
 
-// What each section of the README has beside what it shows.
+// The code that each section of the README needs in addition to what it shows.
 const AROUND = {
   'Stores and conversations': '',
   '@openai/agents': `import { Agent, run, Usage } from '@openai/agents';

@@ -1,6 +1,6 @@
-// The AI SDK of Vercel with its own providers, unmodified, through the gateway: the same results as
-// without it, streamed and not, and each talk one conversation, also where the SDK sends references
-// to items instead of the items.
+// The AI SDK of Vercel with its own providers, unmodified, through the gateway: the results are the same
+// as without it, streamed and not, and each dialogue becomes one conversation, also where the SDK sends
+// references to items instead of the items.
 import { load, long, main, ok, same, test } from "../http/lib.mjs";
 import { needTypes } from "../strict/judges.mjs";
 import { Endpoint } from "../strict/server.mjs";
@@ -22,8 +22,8 @@ const ls = tool({ description: "list", inputSchema: jsonSchema({ type: "object",
   execute: async ({ path }) => `a.txt in ${path}` });
 const say = (body, n) => (n % 2 === 0 ? { text: `look ${n}`, calls: [{ name: "ls", args: { path: `/${n}` } }] } : { text: `done ${n}` });
 
-// The endpoint of Responses keeps what it said, as the real one does by default: a reference to
-// something else is refused. Its judges know the types of items only, which have no references.
+// The endpoint of Responses keeps its replies, as the real one does by default, and refuses a reference
+// to anything else. Its judges know only the types of items, which have no references.
 function remembering(e) {
   const known = new Set();
   const { reply } = e.wire;
@@ -42,7 +42,7 @@ async function places(api, script, name) {
   return { alone, w, end: () => { w.end(); alone.stop(); } };
 }
 
-// One call of the SDK; what the app sees of it.
+// One call of the SDK; returns what the app sees.
 async function ask(model, stream, messages, more = {}) {
   const errors = [];
   const options = { model, messages, system: "be brief", tools: { ls }, stopWhen: steps(4), maxRetries: 0, onError: ({ error }) => errors.push(error), ...more };

@@ -1,5 +1,5 @@
 // Apps as people write them, with the providers' own clients, in four APIs: a tool called `dump` whose
-// result the app chooses, and whatever else the model says. Nothing of them knows Steno.
+// result the app chooses, and any other text and calls of the model. They know nothing of Steno.
 import { load } from "../http/lib.mjs";
 
 const OpenAI = (await load("openai7")).default;

@@ -26,7 +26,7 @@ const call = (id, name, args, namespace) => ({ type: "function_call", id: `fc_${
 const results = (body) => body.input.filter((i) => i.type === "function_call_output");
 const kind = (s) => JSON.parse(s.headers["x-codex-turn-metadata"] ?? "{}").request_kind;
 
-// What the model says, from what it is asked. `state` is of one endpoint.
+// What the model answers to a request. `state` belongs to one endpoint.
 function say(body, headers, state) {
   const done = results(body).map((i) => i.call_id), text = JSON.stringify(body.input);
   if (body.input.at(-1).type === "compaction_trigger") return { items: [{ type: "compaction", id: "cmp_1", encrypted_content: "SUMMARY of the work" }] };
@@ -37,7 +37,7 @@ function say(body, headers, state) {
   }
   if (text.includes("SUMMARY of the work")) return { items: [message("all is done")] };
   if (!done.includes("sa")) return { items: ["a", "b"].map((w) => call(`s${w}`, "spawn_agent", { message: `you are child ${w}` }, "multi_agent_v1")) };
-  if (!done.includes("run")) // its item is done and run; then the answer breaks off, or the gateway dies
+  if (!done.includes("run")) // its item is complete and runs; then the answer breaks off, or the gateway dies
     return state.broken++ ? { items: [call("run", "exec_command", { cmd: "echo once" })] } : { items: [], cut: true };
   if (!done.includes("wait")) {
     const targets = results(body).map((i) => /"agent_id":"([^"]+)"/.exec(typeof i.output === "string" ? i.output : "")?.[1]).filter(Boolean);
@@ -74,7 +74,7 @@ async function endpoint(onCut) {
 
 // ---- a session ----
 let homes = 0;
-// `before` are words in front of the command; without them the address stands in Codex's own file.
+// `before` is what is written before the command; without it the address is in Codex's own file.
 async function session(url, before = [], more = {}) {
   const home = join(scratch, `codex${++homes}`), own = join(home, ".codex");
   mkdirSync(own, { recursive: true });
@@ -93,8 +93,8 @@ async function session(url, before = [], more = {}) {
   const second = await run(["resume", /session id: (\S+)/.exec(first.err)?.[1] ?? "--last", "and now more"]); // the last one may be a subagent's
   return { home, own, env, first, second, codes: [first.code, second.code], outs: [first.out, second.out] };
 }
-// Each call that was ever in a request, with its output as far as it is the same in every run: an import
-// leaves out the lines that Codex writes above a command's.
+// Each call that was in any request, with the part of its output that is the same in every run: an
+// import leaves out the lines that Codex writes above a command's output.
 const outputOf = (o) => (typeof o === "string" ? o : JSON.stringify(o)).replace(/^[^]*\nOutput:\n/, "").replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, "ID").replace(/(chunk id|wall time|nickname)[^\n,]*/gi, "");
 const calls = (items) => Object.fromEntries(items.filter((i) => i.type === "function_call_output").map((i) => [i.call_id, i.call_id === "wait" ? "" : outputOf(i.output)]).sort());
 
@@ -108,7 +108,7 @@ test("without the gateway the session has its subagents, its cut answer, its com
   same(alone.seen.filter((s) => kind(s) === "compaction").length, 1, "compactions");
 });
 
-// What must hold of the record, whatever the way.
+// What must be true of the record, whichever way it was made.
 function holds(what, s, e, list) {
   same([s.codes, s.outs[1]], [direct.codes, direct.outs[1]], `${what}: the same end ${s.second.err.slice(-500)}`);
   const asked = calls(e.seen.flatMap((x) => x.body.input));

@@ -1,12 +1,12 @@
 // Answers that are damaged, odd or several at once. Whatever an endpoint sends, the client gets these
-// bytes, and the record has them: as the reply where it can be read, else as they came. Every API, streamed
-// and whole, with every kind of damage.
+// bytes, and the record has them: as the reply where they can be read, otherwise unchanged. Every API,
+// streamed and whole, with every kind of damage.
 import { readdirSync } from "node:fs";
 import { createServer as createTcp } from "node:net";
 import { join } from "node:path";
 import { Server, main, ok, same, test, until } from "../http/lib.mjs";
 
-// ---- an endpoint that answers with the bytes that the test chose ----
+// ---- an endpoint that answers with bytes that the test chooses ----
 
 const up = { answer: null };
 const endpoint = createTcp((c) => {
@@ -145,7 +145,7 @@ async function tell(k, body, options = {}) {
   const told = all.slice(all.findIndex((m) => JSON.stringify(m).includes(id)) + 1);
   return { id, bytes, got, all: told, replies: told.filter(shown), beside: told.filter((m) => !shown(m)) };
 }
-// The client got every byte, and so did the record, with a word why.
+// The client and the record got every byte, and the record says why.
 function wholly(name, r, why) {
   ok(Buffer.isBuffer(r.got) && r.got.equals(r.bytes), `${name}: the client's bytes`, String(r.got).slice(0, 200));
   const one = r.beside.find((m) => kept(m)?.equals(r.bytes));
@@ -260,7 +260,7 @@ test("calls keep the ids and arguments that the endpoint gave them, and the clie
       };
       const [all] = await find();
       const replies = all.filter((m) => shown(m) && m.role !== "user");
-      // A stream tells of a call without an id by leaving it out.
+      // A stream expresses a call without an id by leaving the id out.
       same(k.w.called(replies[0], replies).map(([id, args]) => [id ?? "", args]), list, name);
       const request = k.w.ask([["user", q]]);
       request[k.w.list].push(...k.w.results(replies[0], replies));
@@ -277,8 +277,8 @@ test("arguments that are not JSON stay unchanged, byte for byte", async () => {
     for (const args of ["{\"a\": 1.0, }", "{\"a\":", "x", "[1]"]) {
       const r = await tell(k, k.stream ? k.w.callEvents([["c1", args]]) : k.w.calls([["c1", args]]));
       same(k.w.called(r.replies[0], r.replies), [["c1", args]], `${k.name}, ${args}`);
-      if (k.wire === "anthropic") continue; // its calls have a value, which may be a string
-      // Only arguments that end too early were cut off; whether the app ran the others is not known.
+      if (k.wire === "anthropic") continue; // the arguments of its calls are a value, which may be a string
+      // Only arguments that end too early were cut off; it is not known whether the app ran the others.
       const report = await s.must("GET", `/api/chat-sessions/${r.id}/messages?format=openai&strict=1&limit=100`);
       same(report.repairs.map((x) => x.class), [args.endsWith(":") ? "cut" : "unrecorded"], `${k.name}, ${args}: ${JSON.stringify(report)}`);
     }
@@ -305,7 +305,7 @@ test("every choice of an answer is recorded, and a client may continue with any 
       same(now.length, 1, `${name}: one conversation`);
       const view = (await s.must("GET", `/api/chat-sessions/${c.id}/messages?format=openai&strict=1&limit=100`)).messages;
       same(view.map((m) => (typeof m.content === "string" ? m.content : m.content.map((p) => p.text).join(""))), [q, texts[taken], "go on", "done!"], name);
-      // Another client of the same history that takes another choice makes a fork of its own.
+      // Another client with the same history that takes another choice makes a fork.
       await post(k, k.w.ask([["user", q], ["assistant", texts[(taken + 1) % 3]], ["user", "elsewhere"]]));
       await settled();
       same((await find()).length, 2, `${name}: a fork`);

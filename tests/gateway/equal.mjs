@@ -1,5 +1,5 @@
-// What a client gets through the gateway is what the endpoint sent: for every API, streamed and not, with
-// errors, cut-offs and ends that are none, byte for byte; with the providers' clients, and 64 at once.
+// A client gets through the gateway what the endpoint sent, byte for byte: for every API, streamed and
+// not, with errors, cut-offs and missing ends; with the providers' clients, and 64 at once.
 import { createServer } from "node:http";
 import { connect } from "node:net";
 import { Server, load, long, main, ok, random, same, test } from "../http/lib.mjs";
@@ -26,7 +26,7 @@ const replies = {
 // How an answer ends: as it should, with an error's status, broken off, or cleanly without its last event.
 const endings = ["whole", "error", "cut", "early", "odd"];
 
-// An endpoint of raw bytes: the same answer to everybody who asks the same.
+// An endpoint of raw bytes, which sends everybody who asks the same request the same answer.
 async function endpoint() {
   const server = createServer(async (req, res) => {
     let text = "";
@@ -135,7 +135,7 @@ for (const useResponses of [true, false])
   for (const stream of [false, true])
     test(`@openai/agents over ${useResponses ? "Responses" : "chat completions"}, ${stream ? "streamed" : "whole"}: a run with a tool is one conversation`, async () => {
       const provider = useResponses ? "responses" : "openai";
-      const w = await world(provider, (_, n) => (n % 2 ? { text: "it rains" } : { text: "", calls: [{ name: "weather", args: { city: "Graz" } }] }), { lenient: useResponses }); // it sends ids back that no type has
+      const w = await world(provider, (_, n) => (n % 2 ? { text: "it rains" } : { text: "", calls: [{ name: "weather", args: { city: "Graz" } }] }), { lenient: useResponses }); // the SDK sends ids back that its own types do not have
       const client = new OpenAI({ baseURL: w.s.url + w.prefix, apiKey: w.s.token, maxRetries: 0 });
       const runner = new Runner({ modelProvider: new OpenAIProvider({ openAIClient: client, useResponses }), tracingDisabled: true });
       const weather = tool({ name: "weather", description: "w", strict: false, parameters: { type: "object", properties: { city: { type: "string" } }, required: [], additionalProperties: true }, execute: async () => "rain" });

@@ -1,5 +1,5 @@
-// The gateway between clients and endpoints that mean harm: tokens stay here, answers that can be read
-// in two ways are refused, and nobody is held for ever.
+// The gateway between hostile clients and endpoints: tokens are not passed on, ambiguous answers are
+// refused, and nobody is kept waiting for ever.
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { spawnSync } from "node:child_process";
 import { gzipSync } from "node:zlib";
@@ -7,7 +7,7 @@ import { createServer as createTcp, connect } from "node:net";
 import { join } from "node:path";
 import { Model, Server, main, ok, same, sleep, test, until } from "../http/lib.mjs";
 
-// An endpoint that answers with the bytes that a test chooses, and keeps what it got.
+// An endpoint that answers with bytes that the test chooses, and keeps the requests.
 async function world(answer, settings = {}) {
   const seen = [];
   const sockets = new Set();
@@ -368,7 +368,7 @@ test("a request that cannot be recorded is kept whole, and steno check names it"
 });
 
 test("a HEAD has an answer without a body, so that no client reads a body as the next answer", async () => {
-  const model = await new Model(() => ({ text: "x" })).start(); // it says no length
+  const model = await new Model(() => ({ text: "x" })).start(); // it sends no length
   const s = new Server({ args: ["--no-tools", "--base-url", model.url, "--model", "m"] });
   s.configure({ upstreams: { openai: { url: model.url, key: "k" } } });
   await s.start();
@@ -382,7 +382,7 @@ test("a HEAD has an answer without a body, so that no client reads a body as the
   model.stop();
 });
 
-// What a model may say in a hidden round or after it, of all that endpoints were seen to say.
+// What a model may send in a hidden round or after it, from what endpoints were seen to send.
 test("text in parts, no finish reason and no choice at all pass through hidden rounds as they would without them", async () => {
   const call = { id: "a", type: "function", function: { name: "context_list", arguments: "{}" } };
   const parts = [{ type: "thinking", thinking: [] }, { type: "text", text: "one " }, { type: "text", text: "\u00e9 \"two\"" }];

@@ -1,5 +1,5 @@
 // kill -9 of the gateway at any moment of a request, in every API, streamed and not, with the providers'
-// own clients: what the app saw is recorded, and the app goes on as if nothing had been.
+// own clients: what the app saw is recorded, and the app continues as if nothing had happened.
 import { load, main, ok, pick, random, rounds, same, test } from "../http/lib.mjs";
 import { needTypes } from "../strict/judges.mjs";
 import { recorded, stored, world } from "./world.mjs";
@@ -10,7 +10,8 @@ const OpenAI = (await load("openai7")).default;
 const Anthropic = (await load("@anthropic-ai/sdk")).default;
 const { GoogleGenAI } = await load("@google/genai");
 
-// Streams as apps read them: each piece of text as it comes. What the client had when it failed stays seen.
+// Streams as apps read them: each piece of text as it comes. If a stream fails, the text that the client
+// has already seen is kept.
 const listen = {
   openai: async (w, messages, on) => {
     const client = new OpenAI({ baseURL: w.s.url + w.prefix, apiKey: w.s.token, maxRetries: 0 });
@@ -30,12 +31,12 @@ const listen = {
   },
 };
 
-// When the kill comes: the endpoint was asked, it has sent some of its answer or all of it, the app has seen
-// a word, or all of them.
+// When the kill comes: the endpoint was asked, it has sent a part of its answer or all of it, the app
+// has seen one word, or all of them.
 const MOMENTS = ["asked", "sent", "seen", "ended", "answered"];
 
-// Makes the endpoint strike at its moments. It holds what would come after. A kill is of its own round: what
-// comes late does nothing.
+// Makes the endpoint strike at its moments. It holds back what would come after. A kill belongs to its
+// round: one that comes late does nothing.
 function arm(e, now) {
   e.stream = async (res, events) => {
     const { moment, strike } = now;
@@ -57,7 +58,7 @@ function arm(e, now) {
   };
 }
 
-// One request. Answers what the app saw, and whether it saw all of it.
+// One request. Returns what the app saw, and whether it saw everything.
 async function ask(w, provider, history, stream, now) {
   const got = { text: "", whole: false };
   try {
@@ -88,13 +89,14 @@ for (const [provider, app] of Object.entries(apps))
     });
     arm(w.e, now);
     let talk, history, story, seen;
-    // The conversations of this talk: one of them is the app's own history, and all that it saw is in one.
+    // The conversations of this dialogue: one of them is the app's own history, and one has everything
+    // that the app saw.
     const check = async () => {
       const list = await recorded(w, (c) => c.title.startsWith(`${talk}:`));
       const views = [];
       for (const c of list) views.push(texts(await stored(w.s, c.id, "openai")));
       ok(views.some((v) => JSON.stringify(v.slice(0, story.length)) === JSON.stringify(story)), "the app's history", story, views);
-      // What another attempt took the place of is no longer shown, and stays in the log.
+      // A part that another attempt replaced is no longer shown, and stays in the log.
       const all = list.map((c) => w.s.log(c.id)).join("");
       for (const s of seen) ok(all.includes(JSON.stringify(s).slice(1, -1)), "what was seen", s, all.slice(-3000));
       ok(list.length <= 1 + seen.length, "no conversation without a cause", list.length, seen.length);
@@ -112,7 +114,7 @@ for (const [provider, app] of Object.entries(apps))
       now.strike = () => { child.kill("SIGKILL"); };
       const asked = w.e.requests.length;
       let got = await ask(w, provider, history, stream, now);
-      now.strike(); // also where it answered first
+      now.strike(); // also in the round that answered first
       await w.s.over;
       if (got.text) seen.push(got.text);
       ok(w.e.requests.length === asked + 1, "the endpoint was asked once", now.moment, String(got.error));

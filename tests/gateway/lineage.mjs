@@ -1,5 +1,5 @@
-// Which conversation a request becomes part of, for every API that the gateway understands: each
-// request in the right one, no false fork, also when the server is killed in between.
+// Which conversation a request becomes part of, for every API that the gateway understands: each request
+// gets into the right one, and there is no false fork, also when the server is killed in between.
 import { createServer, request } from "node:http";
 import { main, ok, pick, random, rounds, same, sleep, test, until } from "../http/lib.mjs";
 import { needTypes } from "../strict/judges.mjs";
@@ -7,7 +7,7 @@ import { conversations, recorded, shown, world } from "./world.mjs";
 
 needTypes();
 
-// How each API spells a history: the same talk in four shapes.
+// How each API spells a history: the same dialogue in four forms.
 const apis = {
   openai: {
     path: () => "/chat/completions",
@@ -40,7 +40,7 @@ const apis = {
   },
 };
 
-// A request on a connection of its own: fetch() of this Node may wait for ever when the server dies.
+// A request on a connection of its own: fetch() of this Node.js may wait for ever when the server dies.
 const post = (url, headers, body) => new Promise((done, fail) => {
   const req = request(url, { method: "POST", headers, agent: false }, (res) => {
     let text = "";
@@ -168,7 +168,7 @@ test("responses: previous_response_id and item references stand for what was rec
   w.end();
 });
 
-// Requests that send only what is new, to endpoints whose judges know whole histories only.
+// Requests that send only what is new, to endpoints whose judges know only whole histories.
 async function naming(name, say) {
   const w = await asker(name, say);
   w.e.judge = () => [];
@@ -277,7 +277,7 @@ test("a client that continues before the end of an answer is recorded makes no f
       say({}, "stop");
       res.write("data: [DONE]\n\n");
       if (n === 5) res.end();
-      else late.push(() => res.end()); // the answer is there, and its end is not
+      else late.push(() => res.end()); // the answer has arrived, and its end has not
     });
   });
   await new Promise((r) => up.listen(0, "127.0.0.1", r));

@@ -1,7 +1,7 @@
-// "Record your agent in five minutes" of the README, row by row: the line that stands there, with the
-// address and the token of a real server, in a clean home, before a program that knows nothing but
-// its environment. Clients that no package brings are stood in for by the SDK that they use. Rows
-// that other tests run name them, and a row that nobody runs fails.
+// "Record your agent in five minutes" of the README, row by row: the line of the row is run with the
+// address and the token of a real server, in a clean home, by a program that knows nothing but its
+// environment. For clients that are in no package, the SDK that they use takes their place. Rows that
+// other tests run name these tests, and a row that nobody runs fails.
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -104,7 +104,7 @@ test("a mistake in the set-up gets an answer that names the right step", async (
     same(status, expected, words);
     for (const part of parts) ok(words.includes(part), `${part} is not in: ${words}`);
   };
-  // The word of the README left as it is, the address without a token, an address cut short.
+  // The README's placeholder left unchanged, the address without a token, an incomplete address.
   await says(await ask("/~TOKEN/openai/v1/chat/completions"), 401, "token in the address is not known", "steno serve");
   await says(await ask("/openai/v1/chat/completions"), 401, "this token is not known", "steno serve");
   await says(await ask("/openai/v1/chat/completions", null), 401, "/~TOKEN before the path");

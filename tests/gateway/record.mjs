@@ -55,7 +55,7 @@ async function endpoint() {
 const client = `
 const OpenAI = require(${JSON.stringify(join(root, "tests/npm/node_modules/openai"))});
 (async () => {
-  const c = new OpenAI(); // the key and the address are the environment's
+  const c = new OpenAI(); // the key and the address come from the environment
   const messages = [{ role: "user", content: "one" }];
   const r = await c.chat.completions.create({ model: "m", messages });
   messages.push(r.choices[0].message, { role: "user", content: "two" });

@@ -1,5 +1,5 @@
-// /v1/responses: conversation, previous_response_id, replay, deletion, background and cancel, with openai
-// and @openai/agents as they are, before an endpoint that judges every request.
+// /v1/responses: conversation, previous_response_id, replay, deletion, background and cancel, with
+// openai and @openai/agents unmodified, in front of an endpoint that judges every request.
 import { createServer } from "node:http";
 import { Server, load, main, ok, same, test, until } from "../http/lib.mjs";
 import { needTypes } from "../strict/judges.mjs";
@@ -185,7 +185,7 @@ test("a repeated request joins the response that it began", async () => {
     return say(body);
   });
   const conv = await w.client().conversations.create();
-  // As the client does when its time is over: the same body again, with a count.
+  // This is what the client does at its time-out: the same body again, with a count.
   const post = (count, signal) => fetch(`${w.s.url}/v1/responses`, { method: "POST", signal, body: JSON.stringify({ model: "m", input: "one", conversation: conv.id }),
     headers: { authorization: `Bearer ${w.s.token}`, "content-type": "application/json", "x-stainless-retry-count": String(count) } });
   const gone = new AbortController();
@@ -225,7 +225,7 @@ for (const stream of [false, true])
     const b = await run("second", { previousResponseId: a.lastResponseId });
     same(b.finalOutput, "answer to second", "previousResponseId");
     same(asked(w.e), ["first", "answer to first", "second"], "the model saw the first");
-    w.e.lenient = true; // the client sends ids of messages back, which no type of its own has
+    w.e.lenient = true; // the client sends ids of messages back, which its own types do not have
     const session = new OpenAIConversationsSession({ client: w.client() });
     await run("please call", { session });
     same((await run("once more", { session })).finalOutput, "answer to once more", "a session");
@@ -234,7 +234,7 @@ for (const stream of [false, true])
     w.end();
   });
 
-// ---- an upstream that has chat completions only ----
+// ---- an upstream that has only chat completions ----
 
 async function chatWorld(script, options) {
   const e = await new Endpoint("openai", script, options).start();
@@ -260,7 +260,7 @@ for (const [name, Kind] of Object.entries({ openai6: OpenAI6, openai7: OpenAI })
       const conv = await client.conversations.create();
       const tools = [{ type: "function", name: "weather", description: "d", strict: false, parameters: { type: "object" } }];
       const ask = async (input) => {
-        const body = { model: "m", input, conversation: conv.id, instructions: "be brief", tools, max_output_tokens: 99, reasoning: { effort: "low" }, ...(!stream && { text: { format: { type: "json_schema", name: "n", schema: { type: "object" }, strict: false } } }) }; // a stream's words would have to be JSON
+        const body = { model: "m", input, conversation: conv.id, instructions: "be brief", tools, max_output_tokens: 99, reasoning: { effort: "low" }, ...(!stream && { text: { format: { type: "json_schema", name: "n", schema: { type: "object" }, strict: false } } }) }; // the text of a stream would have to be JSON
         return stream ? client.responses.stream(body).finalResponse() : client.responses.create(body);
       };
       const first = await ask("call it");

@@ -1,5 +1,6 @@
-// The recording gateway with the clients that people have, unmodified, against endpoints that judge
-// every request: the same answers as without it, and each conversation recorded whole and once.
+// The recording gateway with the clients that people use, unmodified, in front of endpoints that judge
+// every request: the answers are the same as without the gateway, and each conversation is recorded
+// completely and once.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { createServer } from "node:http";

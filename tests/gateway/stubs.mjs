@@ -1,5 +1,5 @@
 // "stubs" and "contextTools": apps that know nothing of Steno, with results of up to 5 MB, in every API,
-// streamed and not, in every shape of a result. The model gets a stub, greps it through the gateway, and
+// streamed and not, in every form of a result. The model gets a stub and greps it through the gateway;
 // the app sees its own calls and one answer. Every request goes to an endpoint that judges it.
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -11,8 +11,8 @@ import { apps, lastOf, offered } from "./apps.mjs";
 needTypes();
 const CONTEXT = ["context_list", "context_read", "context_tail", "context_grep"];
 
-// Text of about n bytes with a needle in its first half (a result in two parts is cut in the middle), and
-// all that strings can hold.
+// Text of about n bytes with a needle in its first half (a result in two parts is cut in the middle),
+// and with every kind of character that a string can have.
 function haystack(n, needle) {
   const lines = [];
   for (let size = 0, i = 0; size < n; i++) {
@@ -23,7 +23,7 @@ function haystack(n, needle) {
   return lines.join("\n");
 }
 
-// A model that asks the app for a dump, looks into the stub, and tells what it found.
+// A model that asks the app for a dump, looks into the stub, and answers what it found.
 const model = (provider, { mixed = false } = {}) => (body) => {
   const last = lastOf(provider, body);
   if (last.user !== undefined) {
@@ -46,7 +46,7 @@ async function started(provider, settings, options) {
   return { ...w, app, ask: app.ask(w), from: 0 };
 }
 
-// One server for all that does not need one of its own; each test has histories that nobody else has.
+// One server for all tests that do not need one of their own; no two tests have the same history.
 const servers = {};
 let talks = 0;
 async function shared(provider, settings = { contextTools: true }, options) {
@@ -57,7 +57,7 @@ async function shared(provider, settings = { contextTools: true }, options) {
   return { ...w, from: w.e.requests.length, talk: `talk ${++talks}:` };
 }
 const ends = (f) => ["stop", "completed", "end_turn", "STOP"].includes(f);
-// The conversations of one talk.
+// The conversations of one dialogue.
 const ofTalk = (w) => recorded(w, (c) => c.title.startsWith(w.talk));
 
 // The bytes of the list of messages in a request, without its last bracket.
@@ -144,15 +144,15 @@ for (const [provider, app] of Object.entries(apps))
       reply = await w.ask(history, random(2) === 0);
       same(reply.calls, [], "no call");
       history.push(...reply.back);
-      if (turn === 3) await w.s.crash(); // nothing of it is in memory only
+      if (turn === 3) await w.s.crash(); // nothing is left that is only in memory
     }
     same(w.e.refusals, [], "refused");
     prefixesHold(w, provider);
     same((await ofTalk(w)).length, 1, "conversations");
   });
 
-// A client that is recorded from the middle of its talk on: results stand behind what the person asked,
-// with the role of the user in some of the wires.
+// A client that is recorded from the middle of its dialogue on: results follow the user's question, with
+// the user's role in some of the APIs.
 for (const [provider, app] of Object.entries(apps))
   test(`${provider}: a first request that ends with results gets the person's question as its title`, async () => {
     const w = await started(provider, { contextTools: true });
@@ -212,8 +212,8 @@ for (const [provider, app] of Object.entries(apps)) {
     same(w.e.refusals, [], "refused");
   });
 
-  // A model that calls tools which it is no longer offered: what it says beside them is the answer, and
-  // where it says nothing there is none, which an app must not take for an empty one.
+  // A model that calls tools which it is no longer offered: the text beside the calls is the answer.
+  // Without any text there is no answer, and an app must not take that for an empty one.
   const dump = { name: "dump", args: { n: 1 } }, list = { name: "context_list", args: {} };
   for (const [name, last, answered] of [
     ["nothing else", { text: "", calls: [list] }, false],

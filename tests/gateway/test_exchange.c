@@ -1,6 +1,6 @@
 /*
- * Two servers on one store: whatever moment one of them looks for what another left behind, each
- * request is one process's alone.
+ * Two servers on one store: at whatever moment one of them looks for requests that another left
+ * behind, each request belongs to exactly one process.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /*
  * A recorder that is killed between its last append and the end of its transaction, and the one
- * that takes the exchange up at the next start: whatever the first one knew of how the exchange
- * ended, the second stores nothing else, and is not refused.
+ * that records the exchange at the next start: whatever the first one knew of how the exchange
+ * ended, the second stores nothing that differs, and is not refused.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 #include "gateway/recording.h"
 #include "support/scratch.h"
 
-/* ---- what may come, and how it may end ---- */
+/* ---- what an exchange may contain, and how it may end ---- */
 
 static const char whole[] =
     "{\"id\":\"c1\",\"model\":\"m\",\"choices\":[{\"index\":0,\"finish_reason\":\"stop\","
@@ -53,7 +53,7 @@ static const struct recorder_fate fates[] = {
     {.cut = true, .known = true, .why = "the model gave no answer"},
 };
 
-/* What is known of one that another process has left. */
+/* What is known of an exchange that another process has left. */
 static const struct recorder_fate killed = {.cut = true,
     .killed = true,
     .gone = true,
@@ -131,7 +131,7 @@ static uint64_t records_of(struct place *p, const char *exchange)
         return seq;
 }
 
-/* One try, by a process that finds nothing of earlier ones in the lineage. */
+/* One attempt, by a process that finds nothing of earlier ones in the lineage. */
 static void record(struct place *p, struct exchange *x, const struct recorder_fate *fate, bool gap)
 {
         struct steno_error err = {0};

@@ -1,7 +1,7 @@
 /*
  * Calls in a stream of chat completions, in every way that endpoints spell them: names in pieces,
  * repeated names, calls without numbers or ids. The app sees its own calls, whole and in order, and
- * none of Steno's; what it sees is what the record says.
+ * none of Steno's; the record has what the app saw.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@ struct call {
         const char *name, *arguments;
 };
 
-/* How it tells of calls. */
+/* How the endpoint sends calls. */
 struct manner {
         bool numbers, same_number; /* `index`, counted or always 0 */
         bool ids, ids_again;       /* `id`, with the first fragment or with each */
@@ -50,7 +50,7 @@ static void put_chunk(struct buf *out, const char *delta, bool end)
         buf_printf(out, ",\"finish_reason\":%s}]}\n\n", end ? "\"tool_calls\"" : "null");
 }
 
-/* One fragment of a call; NULL: it says nothing of it. */
+/* One fragment of a call; NULL: it has no such member. */
 static void put_fragment(struct telling *t, const char *name, const char *arguments, bool end)
 {
         struct buf delta;
@@ -109,7 +109,7 @@ static void put_stream(
 
 /* ---- what is read of a stream ---- */
 
-/* "name arguments;" of each call that is the app's, and of the others their number. */
+/* "name arguments;" for each call that belongs to the app, and the number of the others. */
 static void read_calls(struct str stream, struct buf *others, size_t *own)
 {
         struct wire_answer a;
@@ -206,7 +206,7 @@ static size_t count_of(const struct call list[3])
         return n;
 }
 
-/* Nobody can tell where one call ends and the next begins. */
+/* Nobody can say where one call ends and the next begins. */
 static bool is_vague(const struct manner *m, const struct call list[3])
 {
         size_t n = count_of(list);

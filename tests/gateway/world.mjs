@@ -1,10 +1,11 @@
-// What the gateway's tests share: an endpoint that judges, a server before it, and what was recorded.
+// What the gateway's tests share: an endpoint that judges, a server in front of it, and readers of what
+// was recorded.
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { Endpoint } from "../strict/server.mjs";
 import { Server, until } from "../http/lib.mjs";
 
-// What the endpoints say: a call, then the answer.
+// What the endpoints answer: a call, then the answer.
 export const script = (request, n) => (n % 2 === 0
   ? { text: `look ${n}`, calls: [{ name: "ls", args: { path: `/${n}`, deep: 1.0 } }], thinking: "hm" }
   : { text: `done ${n}` });
@@ -22,7 +23,7 @@ export async function world(provider, say = script, options = {}, settings = {})
 export const conversations = async (s) => (await s.must("GET", "/api/chat-sessions?limit=1000")).items ?? [];
 export const stored = async (s, id, format = "stored") =>
   (await s.must("GET", `/api/chat-sessions/${id}/messages?format=${format}&limit=1000${format === "stored" ? "" : "&strict=1"}`)).messages.map((m) => (format === "stored" ? m.m : m));
-// All that was recorded, once nothing is under way any more.
+// Everything that was recorded, once nothing is under way any more.
 export async function recorded(w, wanted = () => true) {
   await until("the recorder", () => readdirSync(w.s.gatewayFolder()).every((n) => !n.startsWith("ex_")));
   const list = [];

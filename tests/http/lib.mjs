@@ -14,10 +14,10 @@ export const steno = process.env.STENO || join(process.env.STENO_BUILD || join(r
 export const scratch = process.env.STENO_TEST_TMP || mkdtempSync(join(tmpdir(), "server-"));
 export const long = Boolean(process.env.STENO_TEST_LONG);
 export const seed = Number(process.env.STENO_TEST_SEED || (Date.now() ^ process.pid) >>> 0);
-export const sanitized = Boolean(process.env.STENO_TEST_SANITIZER); // memory is not what it would be
-// A sanitizer makes them several times slower and looks at the same code each time.
+export const sanitized = Boolean(process.env.STENO_TEST_SANITIZER); // a sanitizer changes how much memory is used
+// A sanitizer makes them several times slower and checks the same code each time.
 export const rounds = (n) => (long ? n : Math.ceil(n / (sanitized ? 50 : 20)));
-// No machine is so slow: whoever waits that long waits for what never comes.
+// No machine is this slow: waiting longer means waiting for something that never happens.
 export const PATIENCE = 1000 * Number(process.env.STENO_TEST_PATIENCE || 300);
 export const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 
@@ -88,8 +88,8 @@ export async function main() {
   process.exit(failed ? 1 : 0);
 }
 
-// A port that is this file's as long as it runs: one that the kernel gives to anybody could be taken
-// by another test while a server is away. tests/run says where they begin.
+// A port that only this file has while it runs. The kernel could give an arbitrary port to another test
+// while a server is away. tests/run says where these ports begin.
 const firstPort = Number(process.env.STENO_TEST_PORTS) || 20000 + 256 * Math.floor(Math.random() * 49);
 let portsGiven = 0;
 export const ownPort = () => firstPort + portsGiven++ % 256;
@@ -115,8 +115,8 @@ export class Server {
     for (const name of ["OPENAI_BASE_URL", "STENO_STORE", "http_proxy", "https_proxy"]) delete env[name];
     return env;
   }
-  // A folder of what the server keeps for itself: in the store, or beside the user's other state where
-  // the store has no folder.
+  // A folder that the server keeps for itself: in the store, or beside the user's other state where the
+  // store has no folder.
   ownFolder(name) {
     const own = join(this.store, name), state = join(this.config, "state/steno");
     return existsSync(own) || !existsSync(state) ? own : join(state, readdirSync(state)[0], name);
@@ -127,7 +127,7 @@ export class Server {
   configure(config) {
     writeFileSync(join(this.config, "steno/config.json"), JSON.stringify(config));
   }
-  // At its port, or, the first time, at one of our own.
+  // On its port, or, the first time, on one of ours.
   async start(...more) {
     const end = Date.now() + PATIENCE;
     for (;;) {
@@ -136,7 +136,7 @@ export class Server {
         return await this.startAt(this.port || ownPort(), ...more);
       } catch (e) {
         if (!/is in use by/.test(this.logged.slice(said)) || Date.now() > end) throw e;
-        await sleep(20); // whoever has it does not belong to this run of the tests
+        await sleep(20); // a process that has it does not belong to this run of the tests
       }
     }
   }
@@ -171,7 +171,7 @@ export class Server {
   kill() {
     this.child?.kill("SIGKILL");
   }
-  // kill -9, and the same port again.
+  // kill -9, then a start on the same port.
   async crash(...more) {
     this.kill();
     await this.over;
@@ -186,7 +186,7 @@ export class Server {
     if (run.status) throw new Error(`steno ${args.join(" ")}: ${run.stderr}`);
     return JSON.parse(run.stdout.toString() || "null");
   }
-  // A token that the server knows already.
+  // A token that the server has already noticed.
   async newToken(project) {
     const { token } = this.cli("--project", project, "token", "new");
     await until("the new token", async () => (await this.ask("GET", "/api/routes", { token })).status === 200);
@@ -251,7 +251,7 @@ export class Events {
         body: body && JSON.stringify(body) });
       this.status = r.status;
       this.headers = r.headers;
-      // Pieces are joined when an event ends: one of megabytes comes in thousands of them.
+      // Pieces are joined when an event ends: an event of megabytes arrives in thousands of pieces.
       let pieces = [], last = "";
       const decode = new TextDecoder();
       for await (const chunk of r.body) {
@@ -394,7 +394,7 @@ export class Model {
       if (said.pauseMs) await sleep(said.pauseMs);
     }
     for (const c of calls ?? []) send({ tool_calls: [c] });
-    const beat = said.hold && setInterval(() => r.write(": still here\n\n"), 10000); // or the wait would be too long
+    const beat = said.hold && setInterval(() => r.write(": still here\n\n"), 10000); // otherwise the wait would be too long
     await said.hold;
     clearInterval(beat);
     send({}, finish);

@@ -1,6 +1,6 @@
 /*
- * The deadlines of connections while their requests go on: a connection that owes nothing, or that
- * has time, is never ended, whatever moment the ticker looks.
+ * The deadlines of connections while their requests are under way: a connection that owes nothing,
+ * or that has time left, is never ended, at whatever moment the ticker looks.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -134,7 +134,8 @@ static void who_has_left_is_still_written_to(void **state)
         connections_free(all);
 }
 
-/* Of 16, 14 may be there; of 15 some go until there are 12: the oldest that owe something. */
+/* Of 16, 14 are allowed; at 15 some are ended until there are 12: the oldest ones that owe
+ * something. */
 static void the_oldest_that_keep_waiting_make_room(void **state)
 {
         enum { MOST = 16, COUNT = 15 };
@@ -163,7 +164,7 @@ static void the_oldest_that_keep_waiting_make_room(void **state)
         connections_free(all);
 }
 
-/* A connection is not ended while its request or body may be on the way. */
+/* A connection is not ended while its request or body may be arriving. */
 static void what_is_new_stays(void **state)
 {
         enum { COUNT = 16 };

@@ -1,6 +1,6 @@
 /*
- * The figures of a conversation while a run goes on: whatever moment they are read, what the run
- * has used is among them once it is over.
+ * The figures of a conversation while a run is working: at whatever moment they are read, they
+ * include everything that the run has used once it is over.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -83,7 +83,7 @@ static void counts_a_run_that_was_read_before_it_ended(void **state)
                     "{\"messageId\":\"m\",\"model\":\"m\",\"usage\":{\"prompt_tokens\":7}}");
                 append(&p, "{\"role\":\"assistant\",\"content\":\"a\"}");
                 assert_int_equal(steno_conv_last_seq(p.conv, &seq, NULL), 0);
-                /* The last message is there, the end of the run is not. */
+                /* The last message is there, but not the end of the run. */
                 tokens_in(&p);
                 assert_false(is_known(&p, seq));
                 say(run, "run_finished", "{\"reason\":\"stop\"}");
@@ -94,7 +94,7 @@ static void counts_a_run_that_was_read_before_it_ended(void **state)
         place_close(&p);
 }
 
-/* Would the run begin the calls of the newest reply, stored at `at`? */
+/* Would a run still have to begin the calls of the newest reply, stored at `at`? */
 static bool is_at_newest(struct place *p, int64_t at)
 {
         const struct digest *d = NULL;
@@ -105,8 +105,8 @@ static bool is_at_newest(struct place *p, int64_t at)
         return is;
 }
 
-/* A page that reads in that moment must not take such calls for running: nothing is stored when
- * they are told of, and it would not look again. */
+/* A page that reads at this moment must not take such calls for running: nothing is stored when the
+ * run reports them, so the page would not look again. */
 static void knows_whose_calls_come_before_the_run_tells_of_them(void **state)
 {
         struct place p;

@@ -1,6 +1,6 @@
 /*
- * Who makes room for an answer when many are not read: sizes are numbers here, and nothing of that
- * size is allocated.
+ * Which answers make room for another one when many are not read. Sizes are only numbers here;
+ * nothing of that size is allocated.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -69,7 +69,7 @@ static int end(void **state)
         return 0;
 }
 
-/* True: it was let in. */
+/* True: it was accepted. */
 static bool hold(
     struct unread *all, unsigned host, const char *token, bool guest, uint64_t bytes, bool lasting)
 {
@@ -97,7 +97,7 @@ static uint64_t room_of(bool guest)
 
 enum { PARTS = 32 };
 
-/* Some tokens hold all of it, an equal part each. */
+/* Some tokens hold all of it, in equal parts. */
 static void fill(struct unread *all, unsigned hosts, unsigned tokens, bool guest)
 {
         char token[32];
@@ -108,8 +108,9 @@ static void fill(struct unread *all, unsigned hosts, unsigned tokens, bool guest
         }
 }
 
-/* Whoever holds less than those who hold all gets in, whatever the addresses and the kind of
- * token; the oldest of theirs make room, and no more of them than it takes. */
+/* Whoever holds less than those who hold everything is accepted, whatever the addresses and the
+ * kind of token; the oldest answers of those who hold most make room, and no more of them than
+ * needed. */
 static void the_fullest_make_room(void **state)
 {
         static const unsigned hosts[] = {1, 2, 3}, tokens[] = {2, 3, 5, 16};
@@ -130,7 +131,7 @@ static void the_fullest_make_room(void **state)
                                 }
 }
 
-/* One address with very many tokens cannot keep out another. */
+/* One address with very many tokens cannot keep another one out. */
 static void another_address_gets_in(void **state)
 {
         char token[32];
@@ -145,7 +146,7 @@ static void another_address_gets_in(void **state)
         assert_true(was_cut(0) && was_cut(1));
 }
 
-/* Without a token, each address is a client. */
+/* Without a token, each address counts as a client. */
 static void addresses_without_a_token_are_told_apart(void **state)
 {
         uint64_t half = SERVER_VISITOR_REPLIES_MAX / 2;
@@ -156,7 +157,7 @@ static void addresses_without_a_token_are_told_apart(void **state)
         assert_int_equal(count_cut(), 1);
 }
 
-/* One token has a half at most, and its own answers make no room for more of them. */
+/* One token gets at most half, and its own answers do not make room for more of them. */
 static void a_token_has_a_half(void **state)
 {
         for (unsigned guest = 0; guest < 2; guest++) {
@@ -171,8 +172,8 @@ static void a_token_has_a_half(void **state)
         }
 }
 
-/* What is read too slowly makes room for anybody, also for more of the same token; the oldest of it
- * first. What still has time stays. */
+/* Answers that are read too slowly make room for anybody, also for more answers of the same token,
+ * the oldest first. An answer that has time left stays. */
 static void the_slow_make_room(void **state)
 {
         uint64_t part = SERVER_VISITOR_REPLIES_MAX / 16;
@@ -195,7 +196,7 @@ static void the_slow_make_room(void **state)
         assert_false(was_cut(3));
 }
 
-/* Nobody is cut off for one that does not fit all the same. */
+/* Nothing is cut off for an answer that would not fit anyway. */
 static void nobody_is_cut_off_in_vain(void **state)
 {
         fill(*state, 1, 4, true);
@@ -220,7 +221,7 @@ static void lasting_answers_stay(void **state)
         assert_true(hold(*state, 1, "u", true, SERVER_KEPT_REPLY, false));
 }
 
-/* Guests take nothing from owners, nor owners from guests. */
+/* Guests take nothing from owners, and owners nothing from guests. */
 static void the_two_kinds_are_apart(void **state)
 {
         fill(*state, 1, 2, true);

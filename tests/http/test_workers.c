@@ -1,6 +1,6 @@
 /*
- * Workers wake each other: requests that come at once are all begun at once while there are
- * threads, also where each of them waits for the others.
+ * Workers wake each other: requests that come at once all begin at once while there are threads,
+ * also if each of them waits for the others.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@
 #define ROUNDS 50
 #define PATIENCE_MS 20000
 
-/* ---- the server that workers.c asks ---- */
+/* ---- the server that workers.c uses ---- */
 
 int64_t http_now_us(void)
 {

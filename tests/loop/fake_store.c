@@ -581,7 +581,7 @@ int steno_run_event(struct steno_run *run, const char *type, const char *data, s
                 return rc;
         if (!json_valid(data, n, NULL) || run->count == MAX)
                 return error_set(err, STENO_EINVAL, "event %s is not JSON", type);
-        if (strcmp(type, "request") == 0) /* where the model is asked is seen elsewhere */
+        if (strcmp(type, "request") == 0) /* other tests look at where the model is asked */
                 return add_event(run, type, data, n);
         bool delta = strcmp(type, "message") == 0 || strcmp(type, "thinking") == 0 ||
                      strcmp(type, "tool_call_running") == 0;
@@ -681,7 +681,7 @@ int steno_run_list(struct steno_conv *conv, char **json, struct steno_error *err
         return 0;
 }
 
-/* Nothing is sealed here: that it is asked for is shown with a real store. */
+/* Nothing is sealed here: a test with a real store shows that sealing is requested. */
 int steno_seal(struct steno_store *store, const char *project, const char *id,
     steno_progress progress, void *progress_ctx, char **report, struct steno_error *err)
 {

@@ -1,7 +1,6 @@
 /*
- * fake_store.h - as much of steno.h as the loop uses, in memory, with a trace of what was called
- * in which order and failures on request. For tests about order; what the real store makes of it
- * is tested with the real store.
+ * fake_store.h - the part of steno.h that the loop uses, in memory, with a trace of the order of
+ * calls and with failures on request. For tests about order; other tests use the real store.
  */
 #ifndef TESTS_FAKE_STORE_H
 #define TESTS_FAKE_STORE_H
@@ -16,7 +15,7 @@
 void fake_reset(void);
 struct steno_conv *fake_conv(void);
 struct steno_store *fake_store(void);
-/* How often the conversation was kept and not yet closed. */
+/* How often the conversation was opened and not closed yet. */
 int fake_conv_holds(void);
 
 /* The trace, one line an entry; anyone may add to it. Safe for threads. */
@@ -38,7 +37,7 @@ bool fake_has(const char *json, size_t n);
 /* The data of the i-th event of this type over all runs, or NULL. */
 const char *fake_event(const char *type, size_t i);
 
-/* Is told the type of every event, once it is stored, by the thread that stores it. */
+/* Is called with the type of every event once it is stored, by the thread that stores it. */
 void fake_on_event(void (*told)(void *ctx, const char *type), void *ctx);
 /* Forgets the end of the log and of the newest run, as a kill would: a dead run remains. */
 void fake_kill(size_t messages_kept);

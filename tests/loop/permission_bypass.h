@@ -1,11 +1,11 @@
 /*
- * permission_bypass.h - ways to make a rule for one command allow another. Each payload is put
- * into several shapes of call by test_permission.c; `whole` ones are calls as they are.
+ * permission_bypass.h - ways to make a rule for one command allow another one. test_permission.c
+ * puts each payload into several forms of a call; `whole` ones are complete calls.
  */
 #ifndef TESTS_LOOP_PERMISSION_BYPASS_H
 #define TESTS_LOOP_PERMISSION_BYPASS_H
 
-/* Text that a careless matcher takes for "git status" or for something behind it. */
+/* Text that a careless comparison takes for "git status" or for something after it. */
 static const char *const payloads[] = {
     "git status; rm -rf /",
     "git status && rm -rf /",
@@ -166,8 +166,8 @@ static const char *const payloads[] = {
     "select x in git; do id; done",
 };
 
-/* Calls that are not what they seem, in full. The rules allow argv ["git","status"...], ["ls"]
- * and the shell string "make test". */
+/* Calls that are not what they seem, complete. The rules allow argv ["git","status"...], ["ls"] and
+ * the shell string "make test". */
 static const char *const whole[] = {
     /* one key, two values: two readers, two commands */
     "{\"argv\":[\"git\",\"status\"],\"argv\":[\"rm\",\"-rf\",\"/\"]}",
@@ -305,7 +305,7 @@ static const char *const whole[] = {
     "{\"shell\":\"make test\",\"directory\":\"../x\"}",
     "{\"argv\":[\"ls\"],\"directory\":\"a//..//..\"}",
     "{\"argv\":[\"ls\"],\"directory\":null}",
-    /* argv that is nearly it */
+    /* argv that almost fits */
     "{\"argv\":[\"git\"]}",
     "{\"argv\":[\"status\",\"git\"]}",
     "{\"argv\":[\"git\",\"\",\"status\"]}",
@@ -345,7 +345,7 @@ static const char *const whole[] = {
     "{\"argv\":[\"PATH=/tmp\",\"ls\"]}",
     "{\"argv\":[\"A=1\",\"git\",\"status\"]}",
     "{\"argv\":[\"\\u006c\\u0455\"]}",
-    /* the shell string that is nearly it */
+    /* the shell string that almost fits */
     "{\"shell\":\"make  test\"}",
     "{\"shell\":\" make test\"}",
     "{\"shell\":\"make test \"}",

@@ -278,7 +278,7 @@ static void a_trusted_folder_counts_until_a_byte_changes(void **state)
         world_release(&w);
 }
 
-/* A relative path is none: it would be found in the folder that somebody works in. */
+/* A relative path is ignored: it would be found in the folder in which somebody works. */
 static void a_folder_counts_for_nobody_who_has_no_home(void **state)
 {
         (void)state;
@@ -330,8 +330,8 @@ static void trust_is_in_one_path_and_can_be_taken_back(void **state)
         world_release(&w);
 }
 
-/* A clone can bring a link to a file that was trusted elsewhere; its programs would be the clone's.
- */
+/* A clone can bring a link to a file that was trusted elsewhere; the programs that it names would
+ * be the clone's. */
 static void a_link_to_a_trusted_file_is_not_trusted(void **state)
 {
         (void)state;
@@ -469,8 +469,8 @@ static void mistakes_are_answered_with_file_key_and_suggestion(void **state)
         }
 }
 
-/* What may stand where steno.json is looked for, and around it. `trusted` is a file of another
- * folder that is trusted and says the same. */
+/* What may be in the place of steno.json, and around it. `trusted` is a trusted file of another
+ * folder with the same content. */
 static void put_odd(const struct world *w, unsigned kind, const char *trusted)
 {
         char path[200];

@@ -59,7 +59,7 @@ static void new_conversation(struct world *w)
         OK(steno_conv_create(w->store, NULL, id, NULL, &w->conv, &err));
 }
 
-/* The id of a message of a format that carries none itself is the caller's. */
+/* For a format whose messages have no id, the caller gives the id. */
 static const char *id_of(const char *json)
 {
         static const char *const ids[] = {"u", "a", "k", "r"};
@@ -196,7 +196,7 @@ static const struct row {
         "\"name\":\"t\",\"input\":{}}]}",
         "{\"role\":\"user\",\"id\":\"r\",\"content\":[{\"type\":\"tool_result\",\"id\":\"c1\","
         "\"name\":\"t\",\"input\":{},\"result\":{\"llmContent\":\"R\"}}]}"},
-    /* Results stand with their calls in these three. */
+    /* In these three formats results are in the message of their calls. */
     {"chat", "{\"id\":\"u\",\"role\":\"user\",\"content\":\"Q\"}",
         "{\"id\":\"a\",\"role\":\"assistant\",\"content\":\"A\"}",
         "{\"id\":\"k\",\"role\":\"assistant\",\"content\":\"\",\"toolCalls\":[{\"id\":\"c1\","
@@ -474,14 +474,14 @@ static void messages_off_the_context_do_not_count(void **state)
         }
 }
 
-/* ---- replies that say nothing, and replies that were cut off ---- */
+/* ---- empty replies, and replies that were cut off ---- */
 
 struct reply {
         const char *format;
         const char *json;
 };
 
-/* No view of a model has any of these, so the question before it is what a history ends with. */
+/* No view of a model has any of these, so a history ends with the question before it. */
 static const struct reply silent[] = {
     {"openai", "{\"role\":\"assistant\",\"content\":\"\"}"},
     {"openai", "{\"role\":\"assistant\",\"content\":null}"},
@@ -551,7 +551,7 @@ static void a_reply_that_says_nothing_is_asked_for_again(void **state)
                 ask(w, &silent[i], 1);
                 goes_on(w, silent[i].json);
         }
-        /* Also where many follow each other, and not where words came before them. */
+        /* Also where many follow each other, but not where text came before them. */
         new_conversation(w);
         append(w, "openai", "{\"role\":\"user\",\"content\":\"Q\",\"id\":\"u\"}");
         for (int i = 0; i < 20; i++)

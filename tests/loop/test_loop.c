@@ -23,7 +23,7 @@ struct world {
         struct steno_loop_options opt;
         struct steno_error err;
         char *result;
-        int told_unstored; /* messages a callback was told that the store does not have */
+        int told_unstored; /* messages that a callback got and the store does not have */
         int asked;
         int answer; /* of the permission hook `ask` */
         char approval[65];
@@ -83,7 +83,7 @@ static int after(void *ctx, struct steno_tool_call *call, struct steno_error *er
         return 0;
 }
 
-/* Which of them the tool `deaf` has come to. */
+/* Which of them the tool `deaf` has reached. */
 enum deaf_state { DEAF_NOT_CALLED, DEAF_ASLEEP, DEAF_WAKE, DEAF_GONE };
 static _Atomic enum deaf_state deaf_state;
 
@@ -93,7 +93,7 @@ static void deaf_wait(enum deaf_state wanted)
                 usleep(1000);
 }
 
-/* Notices neither a stop nor a limit; sleeps until the test wakes it. */
+/* Ignores stops and limits; sleeps until the test wakes it. */
 static int deaf(void *ctx, struct steno_tool_call *call, struct steno_error *err)
 {
         (void)ctx;
@@ -269,7 +269,7 @@ static void parallel(void **state)
             0);
         w.opt.tool_ms = PATIENCE_MS;
         fake_trace_without("event");
-        fake_trace_without("dispatch"); /* of a later call may come behind an earlier one's end */
+        fake_trace_without("dispatch"); /* a later call's may follow an outcome */
         assert_int_equal(world_run(&w), 0);
         assert_true(has(fake_trace_text(), "tool quick\noutcome 1 quick\ntool mid\n"
                                            "outcome 1 mid\ntool slow\noutcome 1 slow\n"
@@ -423,7 +423,7 @@ static void limits(void **state)
         assert_int_equal(fake_count(), 1 + 2 * 2 + 1);
         world_end(&w);
 
-        /* On a busy machine the time may be over before the second call has begun. */
+        /* On a busy machine the time limit may pass before the second call has begun. */
         bool in_time = false;
         for (uint32_t ms = 500; !in_time; ms *= 2) {
                 assert_true(ms < PATIENCE_MS);
@@ -554,7 +554,7 @@ static void permissions(void **state)
         world_end(&w);
 }
 
-/* While a person thinks about the second call, the first must not finish unstored. */
+/* While a person thinks about the second call, the first call must not end without being stored. */
 static void all_decided_first(void **state)
 {
         (void)state;
@@ -583,7 +583,7 @@ static void left_behind(void **state)
         deaf_wait(DEAF_ASLEEP); /* its thread may have begun later */
         assert_true(has(fake_message(2), "[timed out]"));
         assert_true(has(w.result, "went on"));
-        deaf_state = DEAF_WAKE; /* into a world that is gone, of which it must touch nothing */
+        deaf_state = DEAF_WAKE; /* when everything is gone, of which it must touch nothing */
         deaf_wait(DEAF_GONE);
         world_end(&w);
 }
@@ -712,7 +712,7 @@ static void every_write_fails(void **state)
                 fake_fail_after(n);
                 assert_int_equal(world_run(&w), STENO_EFULL);
                 assert_null(w.result);
-                world_end(&w); /* nothing was told that is not stored */
+                world_end(&w); /* no event or message was reported that is not stored */
         }
 }
 

@@ -1,4 +1,4 @@
-/* Permission rules: exact, in order, and not to be talked round. */
+/* Permission rules: they are exact, have an order, and cannot be tricked. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -252,7 +252,7 @@ static void a_visitor_gets_what_is_public_word_for_word_and_nothing_else(void **
             {open, "mcp__s__drop", "s", "drop", "{}", false},
             {open, "mcp__s__send", "s", "send", "{}", false},
             {open, "execute_command", "s", "execute_command", "{\"argv\":[\"uptime\"]}", true},
-            /* What is in a shell text nobody knows, so a rule that denies a program closes it. */
+            /* Nobody knows what a shell text runs, so a rule that denies a program closes it. */
             {fenced, "execute_command", NULL, NULL, "{\"shell\":\"df | sort\"}", false},
             {"[]", "execute_command", NULL, NULL, "{\"argv\":[\"uptime\"]}", false},
             {"[]", "mcp__s__look", "s", "look", "{}", true},

@@ -1,5 +1,5 @@
 /*
- * mcp_rig.h - one MCP server and its tools in a set, and what tests ask of them.
+ * mcp_rig.h - one MCP server with its tools in a set, and functions with which tests use them.
  */
 #ifndef TESTS_LOOP_MCP_RIG_H
 #define TESTS_LOOP_MCP_RIG_H
@@ -28,7 +28,7 @@ struct rig {
         struct mcp_tools_options opt;
         struct steno_tools set;
         struct buf warnings;
-        char marks[64]; /* a directory for what the server leaves */
+        char marks[64]; /* a directory for files that the server leaves */
         char mark_env[96];
 };
 
@@ -99,7 +99,7 @@ static inline bool alive(const char *mark)
         return found;
 }
 
-/* Calls once; the text must be `text`. */
+/* Makes one call; the text of its result must be `text`. */
 static inline void expect(const struct rig *r, const char *tool, const char *args, const char *text)
 {
         struct fake_call f;
@@ -113,7 +113,8 @@ static inline void expect(const struct rig *r, const char *tool, const char *arg
         fake_release(&f);
 }
 
-/* A server of its own process, reached over HTTP. It prints its port and ends with its stdin. */
+/* A server in a process of its own, reached over HTTP. It prints its port and ends with its
+ * stdin. */
 struct web {
         struct exec_process process;
         char **env;

@@ -1,4 +1,4 @@
-/* MCP servers as tools: good ones, and all the ways in which they are not. */
+/* MCP servers as tools: correct servers, and servers that fail in every possible way. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -263,7 +263,7 @@ static void a_server_that_hangs_is_left_after_its_limit_and_told(void **state)
         (void)state;
         bool asked = false;
 
-        /* On a busy machine the time may be over before the server was asked. */
+        /* On a busy machine the time limit may pass before the server was asked. */
         for (int limit = 1000; !asked; limit *= 2) {
                 struct rig r;
                 struct fake_call f;
@@ -474,8 +474,8 @@ static void http_servers_of_both_eras_are_spoken_to(void **state)
         }
 }
 
-/* Nobody waits until the server has read that a call was cancelled, so it may know it later than
- * the next question, and on a busy machine only of the next call that is left. */
+/* Nobody waits until the server has read that a call was cancelled. So the server may know it only
+ * after the next question, and on a busy machine only at the next call that is abandoned. */
 static void leave_until_told(const struct rig *r)
 {
         int64_t start = time_monotonic_ms();

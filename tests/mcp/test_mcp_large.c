@@ -16,7 +16,7 @@
 #include "mcp_rig.h"
 #include "support/seed.h"
 
-/* ---- the stream alone, against the same result at once ---- */
+/* ---- the stream alone, compared with the same result read at once ---- */
 
 static int to_buf(void *ctx, const void *p, size_t n)
 {
@@ -114,11 +114,11 @@ static void as_if_it_were_held(void **state)
 
 /* ---- over the transports ---- */
 
-/* A call whose output is only measured. */
+/* A call whose output is only counted. */
 struct measured {
         struct fake_call fake;
         uint64_t bytes;
-        uint64_t blocks_seen; /* of the text that was expected, in order */
+        uint64_t blocks_seen; /* bytes of the expected text, in order */
         size_t in_block;
         bool wrong;
         char wait[128]; /* a file that is made with the first bytes; "": none */
@@ -194,7 +194,8 @@ static int run(struct measured *m, const struct rig *r, const char *args)
         return fake_run(&m->fake, &r->set, tool, args);
 }
 
-/* Text of that many blocks, then a line: whole, while it comes, in little memory. */
+/* A text of that many blocks, then a line: it is stored whole, can be read while it arrives, and
+ * needs little memory. */
 static void is_stored_whole(const struct rig *r, const char *more)
 {
         struct measured m = {0};
@@ -252,7 +253,7 @@ static void over_http(void **state)
         }
 }
 
-/* What is not plain text: nothing of it is lost. */
+/* Content that is not plain text: nothing of it is lost. */
 static void other_shapes(void **state)
 {
         struct rig r;
@@ -271,8 +272,8 @@ static void other_shapes(void **state)
         rig_release(&r);
 }
 
-/* After somebody left without an answer, an answer may be that one's: until its id comes, nobody
- * can tell. */
+/* After a caller left without its answer, the next answer may be the one for that caller: until its
+ * id arrives, nobody can tell. */
 static void after_one_who_left(void **state)
 {
         struct rig r;
@@ -298,7 +299,7 @@ static void after_one_who_left(void **state)
         rig_release(&r);
 }
 
-/* ---- a server that means no good ---- */
+/* ---- a hostile server ---- */
 
 static void hostile(void **state)
 {

@@ -78,7 +78,7 @@ export async function client(kind, f, { args = ["mcp", "--conversation", "mine"]
 export const META = { "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {} };
 export const rpc = (id, method, params) => ({ jsonrpc: "2.0", id, method, params });
 
-// Everything that comes back for a whole input. Lines are texts or values.
+// All output for one whole input. Lines are texts or values.
 export async function talk(input, args = ["mcp", "--conversation", "mine"]) {
   const child = spawn(steno, ["--store", server.store, ...args], { env: server.environment(), stdio: ["pipe", "pipe", "pipe"] });
   const out = [], err = [];

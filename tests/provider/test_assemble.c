@@ -68,7 +68,7 @@ static void stream(struct feed *f, struct str bytes, size_t cut, struct reply *r
         assert_int_equal(assemble_finish(&f->a, r, NULL), 0);
 }
 
-/* The message is the same wherever the bytes are cut; the last reply is left in *r. */
+/* The message is the same wherever the bytes are cut. *r gets the last reply. */
 static void check(struct str bytes, const char *message, struct feed *f, struct reply *r)
 {
         for (size_t cut = 0;; cut++) {
@@ -425,7 +425,7 @@ static void http_faults(void **state)
 
 /* ---- chance ---- */
 
-/* Fragments as endpoints send them, right and wrong, in any order. */
+/* Fragments as endpoints send them, correct and wrong ones, in any order. */
 static const char *const fragments[] = {
     "{\"choices\":[{\"index\":0,\"delta\":{\"content\":\"t\\ud83d\"}}]}",
     "{\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\\ude00\"}}]}",
@@ -463,8 +463,8 @@ static void build(struct seed *s, struct buf *out)
                 out->p[seed_below(s, out->n)] = (char)seed_below(s, 256);
 }
 
-/* Whatever came, the message can be stored: JSON, and calls with different ids. Names and arguments
- * are what came; views make of them what can be sent. */
+/* Whatever came, the message can be stored: it is JSON, and its calls have different ids. Names and
+ * arguments stay as they came; views change them into what can be sent. */
 static void check_sound(struct reply *r)
 {
         struct json j;

@@ -1,6 +1,6 @@
 /*
- * Assembling a reply while each allocation fails in turn: an error, or the right reply, never half
- * of one, because half of one would be stored and acted on.
+ * Assembling a reply while each allocation fails in turn gives an error or the right reply. Half of
+ * a reply would be stored and acted on.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,7 +58,7 @@ static int event(void *ctx, struct str name, struct str data)
         return assemble_chunk(ctx, data);
 }
 
-/* 0 when all went well; then the reply has to be right. */
+/* 0 when everything worked; then the reply must be right. */
 static int assemble(void)
 {
         struct assemble a;

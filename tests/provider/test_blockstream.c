@@ -68,7 +68,7 @@ static void stream(struct feed *f, struct str bytes, size_t cut, struct reply *r
         assert_int_equal(blockstream_finish(&f->b, r, NULL), 0);
 }
 
-/* The message is the same wherever the bytes are cut; the last reply is left in *r. */
+/* The message is the same wherever the bytes are cut. *r gets the last reply. */
 static void check(struct str bytes, const char *message, struct feed *f, struct reply *r)
 {
         for (size_t cut = 0;; cut++) {
@@ -157,7 +157,7 @@ static void thinking_and_calls(void **state)
         end(&f, &r);
 }
 
-/* The half before the NUL would be the id of another call, or the name of a tool that there is. */
+/* The part before the NUL would be the id of another call, or the name of an existing tool. */
 static void words_with_nul(void **state)
 {
         (void)state;

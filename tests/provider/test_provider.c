@@ -19,7 +19,7 @@
 #include "support/patience.h"
 #include "tool/tool.h"
 
-/* What the server does with one connection: reads the request, sends `bytes`, then waits. */
+/* What the server does with one connection: it reads the request, sends `bytes`, then waits. */
 struct answer {
         const char *bytes;
         int wait_ms; /* before closing; the peer may close first */
@@ -291,7 +291,7 @@ static void idle(void **state)
 {
         (void)state;
         const struct answer answers[] = {{SSE_HEAD TEXT("par"), FOREVER_MS, false, false}};
-        /* On a busy machine the time may be over before the server has said anything. */
+        /* On a busy machine the time limit may pass before the server has sent anything. */
         bool in_time = false;
         for (uint32_t ms = 1000; !in_time; ms *= 2) {
                 struct server s;

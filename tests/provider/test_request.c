@@ -1,5 +1,5 @@
 /*
- * What the requests of all providers over HTTP have in common.
+ * What the requests of all HTTP providers have in common.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -21,7 +21,7 @@ import time
 from postgres import BIN, NOBODY, alive, free_port, place
 
 NODES = 3
-BIRTH = 120  # seconds until they have found together; longer, they never will
+BIRTH = 120  # seconds until they have found each other; longer means never
 CONFIG = """
 scope: steno
 name: n%(n)d
@@ -131,7 +131,7 @@ class Cluster:
                 pid = int(f.readline())
         except (OSError, ValueError):
             return
-        # What is written there may be of a server that is dead, and its number somebody else's.
+        # What is written there may belong to a dead server, and its number to another process.
         try:
             if os.readlink("/proc/%d/cwd" % pid) != self.path("data%d" % n):
                 return
@@ -209,7 +209,7 @@ class Cluster:
         return self.wait(look, "a primary")
 
     def wait_whole(self):
-        """The number of its primary, when everybody is there."""
+        """The number of its primary, when all members are there."""
         def look():
             members = self.members()
             roles = sorted(role for role, _ in members.values())
@@ -220,6 +220,6 @@ class Cluster:
         return self.wait(look, "a whole cluster")
 
     def switch_over(self, n):
-        """An operator gives another one the primary's place."""
+        """An operator makes another server the primary."""
         sync = next(k for k, (role, _) in self.members().items() if role == "sync_standby")
         return self.ask(n, "POST", "/switchover", {"leader": "n%d" % n, "candidate": "n%d" % sync})

@@ -86,7 +86,7 @@ static uint64_t chance(const struct world *w, uint64_t what)
         return seed_mix(z ^ seed_mix((uint64_t)w->state << 48 ^ what));
 }
 
-/* ---- durability ---- */
+/* ---- what is durable ---- */
 
 static void mark_durable(struct world *w)
 {
@@ -154,8 +154,8 @@ static void drop_name(struct world *w, size_t dir, const char *name)
         }
 }
 
-/* There are no hard links, so an object leaves every other name it still has: a surviving rename
- * may follow on one that did not survive. */
+/* There are no hard links, so an object loses every other name it still has: a surviving rename may
+ * follow one that did not survive. */
 static void set_name(struct world *w, size_t dir, const char *name, size_t object)
 {
         drop_name(w, dir, name);
@@ -470,8 +470,8 @@ void crashfs_describe(const struct crashfs *c, size_t k, int state, char *out, s
             op->name ? op->name : c->objects[op->object].name, state, words);
 }
 
-/* Memory rather than the disk, where there is such a place: a sweep makes thousands. The runner
- * names one that it removes even when a test dies in the middle. */
+/* In memory rather than on the disk, where there is such a place: a sweep makes thousands. The
+ * runner names a place that it removes even if a test dies in the middle. */
 static int sweep_dir(char *out, size_t n)
 {
         const char *ram = getenv("STENO_TEST_RAM");

@@ -1,4 +1,4 @@
-/* crashfs.c - passes calls on and writes down the ones that change something; see crashfs.h. */
+/* crashfs.c - passes calls on and records those that change something; see crashfs.h. */
 #include "crashfs.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #include "crash_log.h"
 
-/* A test without memory has nothing to say. */
+/* A test that runs out of memory proves nothing. */
 static void *must(void *p)
 {
         if (!p)
@@ -49,7 +49,7 @@ static size_t object_add(struct crashfs *c, const struct stat *st, const char *n
         return n;
 }
 
-/* The newest first: an inode's number is used again once its file is gone. */
+/* The newest first: the number of an inode is used again once its file is gone. */
 static size_t object_of(const struct crashfs *c, const struct stat *st)
 {
         for (size_t i = c->object_count; i-- > 0;) {
@@ -172,7 +172,7 @@ static ssize_t crash_write(const struct fs *self, int fd, const void *p, size_t 
 
         pthread_mutex_lock(&c->lock);
         ssize_t put = c->under->write(c->under, fd, p, n);
-        /* The position is behind what was written, with O_APPEND too. */
+        /* The position is after what was written, also with O_APPEND. */
         if (put > 0)
                 log_write(c, "write", fd, p, (size_t)put, lseek(fd, 0, SEEK_CUR) - put);
         pthread_mutex_unlock(&c->lock);

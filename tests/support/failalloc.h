@@ -25,7 +25,8 @@ void failalloc_start(long n);
 void failalloc_start_for_good(long n);
 /* Ends it; true when an allocation was made to fail. */
 bool failalloc_stop(void);
-/* Between these nothing is counted and nothing fails: for what looks at a result meanwhile. */
+/* Between these calls nothing is counted and nothing fails: for code that looks at a result
+ * meanwhile. */
 bool failalloc_pause(void);
 void failalloc_resume(bool paused);
 /* Allocations that were asked for since the last start. */

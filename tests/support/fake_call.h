@@ -1,5 +1,5 @@
 /*
- * fake_call.h - a call of a tool without a loop around it: what it writes and its steps are kept.
+ * fake_call.h - a call of a tool without a loop around it: its output and its steps are kept.
  */
 #ifndef TESTS_LOOP_FAKE_CALL_H
 #define TESTS_LOOP_FAKE_CALL_H
@@ -63,7 +63,7 @@ static inline void fake_init(struct fake_call *f)
         f->call.deadline = time_monotonic_ms() + FOREVER_MS;
 }
 
-/* Calls by offered name; what the tool returned. */
+/* Calls a tool by its offered name; returns what the tool returned. */
 static inline int fake_run(
     struct fake_call *f, const struct steno_tools *set, const char *name, const char *args)
 {

@@ -76,7 +76,7 @@ const struct fs *faultfs_fs(struct faultfs *f);
 /* Takes a copy of the plan (NULL: none) and starts the counts anew; sites stay known. `name` must
  * live as long as the plan. */
 void faultfs_arm(struct faultfs *f, const struct faultfs_plan *plan);
-/* Calls that matched since then, and how often the plan fired. */
+/* Counts the calls that matched since then, and how often the plan fired. */
 long faultfs_matched(const struct faultfs *f);
 long faultfs_fired(const struct faultfs *f);
 /* Works on another fs from now on; sites stay known. */

@@ -1,7 +1,7 @@
 /*
  * kill_at.c - a library for LD_PRELOAD that ends the program with SIGKILL before its n-th call that
- * changes a file ($STENO_KILL_AT), so that a test can kill between any two writes. Threads count
- * together. Children do not count: a command that the program starts is not what is killed.
+ * changes a file ($STENO_KILL_AT), so that a test can kill it between any two writes. Threads are
+ * counted together. Children are not counted: a command that the program starts is not killed.
  */
 #undef _FILE_OFFSET_BITS /* both spellings of a call are defined here */
 #include <errno.h>

@@ -24,7 +24,8 @@ def own_network():
     if subprocess.call(["unshare", "-n", "ip", "link", "add", "type", "veth"],
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
         return False
-    # exec keeps the number, by which the program knows itself again; what it starts is another one.
+    # exec keeps the process id, by which the program recognises itself; a program that it starts has
+    # another one.
     os.environ[MARK] = str(os.getpid())
     script = os.path.abspath(sys.argv[0])
     os.execvp("unshare", ["unshare", "-n", "sh", "-c", "ip link set lo up; exec \"$@\"", "sh",
@@ -38,7 +39,7 @@ class Machine:
     def __init__(self, n):
         self.cable = "cable%d" % n
         self.gateway, self.address = ["10.7.%d.%d" % (n, k) for k in (1, 2)]
-        # It reads from the test, and so ends with it.
+        # It reads from the test, and therefore ends with it.
         self.holder = subprocess.Popen(["unshare", "-n", "sh", "-c", "echo; exec cat"],
                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.holder.stdout.readline()  # the namespace is there

@@ -26,8 +26,8 @@ BIN = "/usr/lib/postgresql/15/bin"
 NOBODY = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"]
 
 
-# Ports that are this file's as long as it runs: one that the kernel gives to anybody could be taken
-# by another test before the server is there, or while it is away.
+# Ports that only this file has while it runs. Another test could get an arbitrary port from the kernel
+# before the server is there, or while it is away.
 PORTS = itertools.count(int(os.environ.get("STENO_TEST_PORTS") or 20000 + 256 * random.randrange(49)))
 
 
@@ -39,7 +39,7 @@ def free_port():
                 s.bind(("127.0.0.1", port))
                 return port
             except OSError:
-                pass  # somebody has it who does not belong to these tests
+                pass  # a process that does not belong to these tests has it
 
 
 def alive(pid):
@@ -66,7 +66,7 @@ def place():
 
 
 class Postgres:
-    wanted = None  # a port that clients know already
+    wanted = None  # a port that clients already know
 
     def __init__(self, *settings, network=None):
         """`network`: whose machines may connect too, as 10.7.0.0/16."""
@@ -139,7 +139,7 @@ class Postgres:
         for one in [pid, *map(int, children)]:
             while alive(one):
                 time.sleep(0.01)
-        # Nobody may have collected the dead server: it would be taken for a live one.
+        # The dead server may still be a zombie, and would be taken for a live one.
         os.unlink(os.path.join(self.data, "postmaster.pid"))
 
     def session(self):
@@ -162,7 +162,7 @@ class Postgres:
 
 
 class Session:
-    """A session that stays, with its locks."""
+    """A session that stays open, with its locks."""
 
     def __init__(self, port):
         self.psql = subprocess.Popen([os.path.join(BIN, "psql"), "-h", "127.0.0.1", "-p", str(port),
@@ -171,7 +171,7 @@ class Session:
                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def sql(self, text):
-        """Ends when the server has answered."""
+        """Returns when the server has answered."""
         self.psql.stdin.write(text.encode() + b";\n\\echo answered\n")
         self.psql.stdin.flush()
         lines = []
@@ -188,7 +188,7 @@ class Session:
 
 
 class Standby(Postgres):
-    """A server whose data are a copy of another one's, which it follows."""
+    """A server whose data are a copy of another server's, which it follows."""
 
     def __init__(self, primary, *settings):
         super().__init__(*settings)
@@ -205,7 +205,7 @@ class Standby(Postgres):
         return self
 
     def start(self):
-        """Ends when the primary waits for this standby, and not as soon as it can be asked."""
+        """Returns when the primary waits for this standby, and not as soon as the standby answers."""
         begun = self.primary.sql("SELECT clock_timestamp()")
         super().start()
         while self.primary.sql("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'"
@@ -217,7 +217,7 @@ class Standby(Postgres):
 
 
 class Pair:
-    """A primary that confirms a commit when its standby has it, and the standby."""
+    """A standby, and a primary that confirms a commit when the standby has it."""
 
     SETTINGS = ["synchronous_standby_names=*", "wal_keep_size=512MB", "max_wal_senders=10",
                 "hot_standby=on", "wal_receiver_status_interval=1"]
@@ -227,7 +227,8 @@ class Pair:
 
     def __enter__(self):
         self.primary = Postgres(*self.settings)
-        # Without a standby no commit would end: initdb's and the first ones are of another kind.
+        # Without a standby no commit would end, so the commits of initdb and the first ones do not wait
+        # for it.
         self.primary.__enter__()
         try:
             self.follow()
@@ -247,7 +248,7 @@ class Pair:
 
     @staticmethod
     def url_of(*servers):
-        """Both hosts, always in the same order, so that it is one URL for as long as they live."""
+        """Both hosts, always in the same order, so that the URL stays the same as long as they live."""
         ports = sorted(s.port for s in servers if s)
         return "postgres://steno@%s/postgres?target_session_attrs=read-write" % ",".join(
             "127.0.0.1:%d" % p for p in ports)
@@ -260,7 +261,7 @@ class Pair:
         self.standby.__enter__()
 
     def fail_over(self):
-        """The primary is dead: its standby takes its place, and a new one its port."""
+        """The primary is dead: its standby takes its place, and a new standby takes its port."""
         port, folder = self.primary.port, self.primary.folder
         self.standby.promote()
         self.primary = self.standby

@@ -25,11 +25,11 @@ extern const size_t probe_count;
 void probe_watch(const struct steno_backend *below);
 /* How often a slot was called. */
 unsigned long probe_calls(size_t slot);
-/* The n-th call from now on that can fail does, with STENO_EIO; 0: none. */
+/* The n-th call from now on that can fail fails with STENO_EIO; 0: none. */
 void probe_fail_at(unsigned long n);
 /* How many calls could have failed since then. */
 unsigned long probe_could_fail(void);
-/* Did one? And the name of its slot. */
+/* Did a call fail? And the name of its slot. */
 const char *probe_failed(void);
 /* Is this thread inside of a call? */
 bool probe_is_inside(void);

@@ -1,4 +1,4 @@
-"""What outputs in a bucket must do, whatever server has the bucket."""
+"""What outputs in a bucket must do, whatever server holds the bucket."""
 import json
 import os
 import random
@@ -13,7 +13,7 @@ KEPT = ("PATH", "HOME", "TMPDIR", "LD_PRELOAD", "ASAN_OPTIONS", "TSAN_OPTIONS", 
 
 
 def lines(size, seed=1):
-    """Text of about that size, every line of it another one."""
+    """Text of about this size; no two lines are equal."""
     rng = random.Random(seed)
     out, n = [], 0
     while n < size:
@@ -45,7 +45,7 @@ class Store:
         return self.pg.sql("SET search_path TO %s; %s" % (self.schema, text))
 
     def output(self, conversation, call, data, **variables):
-        """A call and its result; the ref of the output, or the run that failed."""
+        """Makes a call and its result; returns the ref of the output, or the run that failed."""
         self.steno("new", "--id", conversation)
         self.steno("append", conversation, stdin=json.dumps(
             {"role": "assistant", "content": None, "tool_calls": [

@@ -54,8 +54,9 @@ static inline struct seed seed_start(void)
         return (struct seed){n};
 }
 
-/* How many of `full` rounds to run: all with STENO_TEST_LONG=1, else a twentieth. A sanitizer makes
- * them ten times slower and looks at the same code each time: a hundredth. */
+/* How many of `full` rounds to run: all with STENO_TEST_LONG=1, otherwise a twentieth. With a
+ * sanitizer a hundredth, because it makes them ten times slower and checks the same code each
+ * time. */
 static inline int seed_rounds(int full)
 {
         const char *full_run = getenv("STENO_TEST_LONG");
@@ -66,8 +67,8 @@ static inline int seed_rounds(int full)
         return full > part ? full / part : 1;
 }
 
-/* Of a row of cases that run the same code, how many to go on to the next one: with a sanitizer,
- * which looks at the code and not at the answers, `n`, else 1. */
+/* In a series of cases that run the same code, the distance to the next case to run: `n` with a
+ * sanitizer, which checks the code and not the answers, otherwise 1. */
 static inline int seed_every(int n)
 {
         return getenv("STENO_TEST_SANITIZER") ? n : 1;

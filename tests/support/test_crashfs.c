@@ -1,4 +1,5 @@
-/* The crash states themselves: what was synced is there, and what was not really can go. */
+/* The crash states themselves: what was synced is there, and what was not synced can really be
+ * lost. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -382,15 +383,15 @@ static void the_same_arguments_make_the_same_bytes(void **state)
         free(before);
 }
 
-/* ---- a sweep with a promise, and what happens to it without each sync ---- */
+/* ---- a sweep that checks a promise, and the same without each sync ---- */
 
 struct promise {
         size_t acked[4]; /* calls after which version i was acknowledged */
         int versions;
 };
 
-/* Version i is 600 bytes of the digit i; whatever comes back is one of them, and none older than
- * the last that was acknowledged. */
+/* Version i is 600 bytes of the digit i; whatever a state has is one of them, and not older than
+ * the last one that was acknowledged. */
 static int keeps_promise(void *ctx, const char *dir, size_t k, int state)
 {
         const struct promise *p = ctx;

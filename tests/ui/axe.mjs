@@ -1,5 +1,5 @@
-// Every view and state without a barrier, light and dark. The store is small, because axe looks at
-// every element there is.
+// axe finds no barrier in any view and state, light and dark. The store is small, because axe looks at
+// every element.
 import { axe, equal, Model, openWindow, runTests, Server, test, until } from "./lib.mjs";
 
 const model = await new Model().start();

@@ -1,5 +1,5 @@
-// What a person who has the page open every day expects of it: settings that stay, outputs that can
-// be wrapped, folded and taken along over a bad line, figures of what others recorded.
+// What a person who has the page open every day expects of it: settings that are kept, outputs that can
+// be wrapped, folded and downloaded over a bad connection, figures of what other programs recorded.
 import { readFileSync, writeFileSync } from "node:fs";
 import { createServer, request } from "node:http";
 import { join } from "node:path";
@@ -163,7 +163,7 @@ scenario("walk the list, its buttons and its links with the arrow keys", async (
   await page.waitForSelector("#settings");
 });
 
-// ---- where the time went, wherever a conversation is named ----
+// ---- a conversation has its name in every view ----
 scenario("see in the list and at home when in a run something failed", async (page) => {
   const id = await server.conversation("Taped", [{ role: "user", content: "x" }, asks("", call("a", "make"), call("b", "make")), gives("a", "ok", { duration: 9000 }), gives("b", "error: no", { duration: 1000, isError: true })]);
   const { items } = await server.api("GET", "/api/chat-sessions?figures=1&q=Taped");
@@ -246,7 +246,7 @@ scenario("fold a JSON of many megabytes: every number as spelled, members that c
   await until("a long text to its end", async () => (await page.textContent(`${long} .j-string`).catch(() => "")).includes("letters the end"));
   await page.click("[data-act=json]");
   await page.waitForSelector(".line-row");
-  // And when the server was away.
+  // The same after the server was away.
   const w = await openWindow(server, { path, width: 900, height: 600 });
   await w.page.waitForSelector("[data-act=json]");
   await server.kill();
@@ -296,7 +296,7 @@ scenario("download an output over a bad connection: it continues where it stoppe
   await w.close();
 });
 
-// ---- what is said, and what went wrong ----
+// ---- messages and errors of the page ----
 scenario("hear how a call ended, with a screen reader", async (page) => {
   const id = await server.conversation("Heard", []);
   model.calls("execute_command", { argv: ["sh", "-c", "exit 3"] });
@@ -333,7 +333,7 @@ scenario("read tokens and cost of a conversation that another tool recorded", as
   server.cliRun("", "import", file);
   const id = (await server.api("GET", "/api/chat-sessions?limit=60")).items.find((i) => i.id.startsWith("claude-")).id;
   await shown(id);
-  // One reply in two records: it is counted once, as it was at its end.
+  // One reply in two records is counted once, with its final figures.
   await until("in the header", async () => /110 tokens in, 25 out/.test(await page.textContent(".facts-line").catch(() => "")));
   const { totals } = await server.api("GET", `/api/chat-sessions/${id}/timeline`);
   equal(JSON.stringify(totals.models.map((m) => [m.name, m.tokens])), JSON.stringify([["claude-x", [110, 25, 100]]]));
@@ -410,7 +410,7 @@ scenario("go to the list with g l, walk it with j and k, and do the same with wh
   const second = await until("the next one", async () => { const now = await here(); return now !== first && now; });
   await page.keyboard.press("k");
   await until("and back", async () => (await here()) === first && second);
-  // From the field to the hits, without a mouse and without a letter that lands in the field.
+  // From the field to the hits without a mouse, and no letter lands in the field.
   await page.keyboard.press("Control+k");
   await page.keyboard.type("pebble");
   await page.keyboard.press("Enter");
@@ -421,7 +421,7 @@ scenario("go to the list with g l, walk it with j and k, and do the same with wh
   await page.keyboard.press("j");
   await until("the second", async () => (await hit()) === 1);
   equal(await page.inputValue("#everywhere"), "pebble");
-  // A hit in the second call of a reply is that call's, and the button counts it there.
+  // A hit in the second call of a reply belongs to that call, and the button counts it there.
   await holds(async () => {
     const facets = await page.$$eval(".facets button", (all) => all.map((b) => b.textContent));
     assert(facets.includes("throw_far 3") && facets.includes("polish 3"), facets.join());
@@ -475,7 +475,7 @@ scenario("read all figures and titles beside names without a space, and wide tab
     const w = await openWindow(server, { path: "/", ...how });
     const inside = (selector) => holds(async () => { const right = await w.page.$$eval(selector, (all) => Math.max(...all.map((e) => { const r = document.createRange(); r.selectNodeContents(e); return r.getBoundingClientRect().right; }))); assert(right > 0 && right <= how.width, `${selector} ends at ${right} of ${how.width}`); });
     await until("the tool", async () => (await texts(w.page, ".used th")).some((t) => t.startsWith("WWW")));
-    // A table may scroll, but its names leave room for figures.
+    // A table may scroll, but its names leave room for the figures.
     await inside(".used td:nth-child(3)");
     await until("found", async () => (await server.api("GET", "/api/search?q=column")).items.length > 0);
     await to("/search/column", w.page);
@@ -503,7 +503,7 @@ scenario("be told that the server is away, also where the script of the shared s
   const w = await openWindow(there, { path: "/", fresh: true });
   const id = await own.conversation("written meanwhile");
   await w.page.getByText("written meanwhile").first().waitFor();
-  // One whose stream has not been answered yet.
+  // A stream that has not been answered yet.
   deaf = true;
   const early = await openWindow(there, { path: "/settings", fresh: true });
   await early.page.waitForSelector("#settings");
@@ -595,7 +595,7 @@ scenario("know a conversation without a title by its words, also where the list 
   await until("all again", async () => (await texts(page, ".list li")).length > 3);
   assert(titled, "");
 });
-// ---- what waits, and no longer does ----
+// ---- what waits, and what no longer waits ----
 const waits = async (s, title, args = { argv: ["printf", "it ran"] }) => {
   const id = await s.conversation(title, []);
   model.calls("execute_command", args, "May I?");
@@ -618,7 +618,7 @@ scenario("learn that a call expired while I was offline: nothing offers to allow
   await w.page.waitForSelector("#tray [data-act=approve]:not(:disabled)");
   await holds(async () => { equal(await w.page.textContent("[data-only=waiting] b"), "1", "the list counts it"); assert((await w.page.title()).startsWith("(1) "), "and the tab"); });
   wire.cut();
-  // What is not known to wait any more cannot be allowed.
+  // A call cannot be allowed while it is not known to wait.
   await w.page.waitForSelector("#tray [data-act=approve]:disabled");
   await other.page.waitForSelector(".tool [data-act=approve]:disabled");
   await until("it ran out", async () => !(await own.api("GET", "/api/approvals")).items.length);

@@ -15,7 +15,7 @@ const scenario = (name, f) => test(name, async () => {
 });
 const E = encodeURIComponent;
 const talk = (id) => `/c/${E(id)}`;
-// To another address in the same window, without loading the page again.
+// Goes to another address in the same window, without loading the page again.
 async function to(path, page = me.page) {
   await page.evaluate(([t, p]) => { location.hash = `#token=${t}&${p}`; }, [server.token, path]);
   await until("there", () => page.evaluate((p) => location.hash.endsWith(p), path));
@@ -29,7 +29,7 @@ const say = async (page, words) => { await page.fill("#composer", words); await 
 const focused = (page, key) => page.evaluate((k) => document.activeElement?.dataset[k], key);
 const onScreen = (page, selector) => page.evaluate((s) => { const e = document.querySelector(s); if (!e) return false; const r = e.getBoundingClientRect(); return r.top >= 0 && r.top < innerHeight - 20 && r.height > 0; }, selector);
 const shown = async (page, id) => { await to(talk(id), page); await until("the transcript of this conversation", () => page.$(`.talk[data-id="${id}"] #transcript article`)); };
-// A place in the window that has not moved for a while: texts become Markdown, and pages come in.
+// Waits until a place in the window has not moved for a while: texts become Markdown, and pages arrive.
 const still = async (place) => { for (let last = await place(), same = 0; same < 8;) { await sleep(60); const now = await place(); same = now !== null && now === last ? same + 1 : 0; last = now; } };
 const artifact = async (title, text, more = {}) => {
   const id = await server.conversation(title, [{ role: "user", content: "go" }, asks("", call("big", "build")), gives("big", text, more)]);
@@ -83,7 +83,7 @@ scenario("answer while a second person answers: one answer counts, and the other
     await p.click("[data-act=tray]");
     await settled(p);
   }
-  // Not page.click: one of the two may be too late, and would wait for a button that is gone.
+  // Not page.click: one of the two may come too late, and would wait for a button that no longer exists.
   const press = (p, act) => p.evaluate((a) => document.querySelector(`#tray [data-act=${a}]`)?.click(), act);
   await Promise.all([press(page, "approve"), press(other.page, "deny")]);
   for (const p of [page, other.page]) await until("gone in both", async () => !(await p.$("#tray [data-act=approve]")));
@@ -100,7 +100,7 @@ scenario("never allow by a key what has no focus, what was not read to its end, 
   await page.keyboard.press("a");
   equal(await page.isDisabled("#tray [data-act=approve]"), true);
   await until("every argument", async () => (await page.innerText("#tray")).includes("timeout_seconds"));
-  // Not the end of the card alone: its text scrolls by itself.
+  // It is not enough to see the end of the card: its text scrolls by itself.
   await page.evaluate(() => { const all = document.querySelectorAll("#tray .end"); all[all.length - 1].scrollIntoView(); });
   await sleep(700);
   equal(await page.isDisabled("#tray [data-act=approve]"), true, "its last line was not on the screen");
@@ -189,11 +189,11 @@ scenario("find two failures among 5,000 messages with e and E, from wherever I a
   await toasted(page, "That was the last failure.");
 });
 scenario("stay where I jumped to when pages that were asked for before come late", async (page) => {
-  // Every page that scrolling asks for is held until the reader is somewhere else.
+  // Every page that scrolling requests is held until the reader is somewhere else.
   const pages = /\/messages\?.*&(before|after)=\d+&limit=/;
   const seqs = () => page.$$eval("#transcript article[data-seq]", (all) => all.map((e) => Number(e.dataset.seq)));
   const scrollTo = (share) => page.$eval("#transcript", (e, s) => { e.scrollTop = s * e.scrollHeight; }, share);
-  const jumps = [["e", "f700", 0], ["E", "f4200", 1]]; // from where, by what, and what was asked for before
+  const jumps = [["e", "f700", 0], ["E", "f4200", 1]]; // the row, the script, and what was requested before
   await shown(page, await longId());
   for (const [key, call, end] of jumps) {
     await page.keyboard.press(end ? "G" : "g");
@@ -317,7 +317,7 @@ scenario("come back to my place with Back", async (page) => {
     const now = await f700();
     assert(Math.abs(now - height700) <= 3, `after ${how} at ${now}, and it was at ${height700}`);
   }
-  // Out of an output one comes back to the call whose output it is.
+  // From an output, Back leads to the call that it belongs to.
   const { id } = await artifact("Out and back", "line\n".repeat(5000));
   await server.append(id, Array.from({ length: 60 }, (_, i) => ({ role: i % 2 ? "assistant" : "user", content: `later ${i}` })));
   await shown(page, id);
@@ -339,7 +339,7 @@ scenario("read progress bars as a terminal left them, and colours as colours", a
   await page.waitForSelector(".line-row[data-line='3'] .fg-red");
 });
 scenario("see every colour and mark that a terminal would have shown", async (page) => {
-  // What is sent before an x, and the class and the style that the x has.
+  // The characters that are sent before an x, and the class and style that the x must get.
   const marks = [
     ["31", "fg-red", ""], ["94", "fg-bright-blue", ""], ["42", "bg-green", ""], ["103", "bg-bright-yellow", ""],
     ["1;4;9", "sgr-bold sgr-underline sgr-strikethrough", ""], ["2;3", "sgr-dim sgr-italic", ""], ["7", "sgr-reverse", ""],
@@ -369,7 +369,7 @@ scenario("share a link to a line", async (page) => {
   assert(link.endsWith("/L77") && !link.includes(server.token), link);
 });
 
-// ---- exactly what is stored ----
+// ---- exactly the stored text ----
 scenario("trust the numbers of a JSON result: as spelled, and members that come twice are there twice", async (page) => {
   const id = await server.conversation("Exact", [{ role: "user", content: "x" }, asks("", call("j", "t", '{"big":12345678901234567890,"command":"not a shell","n":1.50}')), gives("j", '{"a":12345678901234567890,"b":1e400,"c":1.50,"d":1,"d":2,"e":-0}')]);
   await shown(page, id);
@@ -442,7 +442,7 @@ scenario("see where the time of a run went, and go from a bar to its call", asyn
   const width = (n) => page.$eval(`[data-time=s${n}] .tbar`, (e) => e.getBoundingClientRect().width);
   await until("to scale", async () => await width(2) > 5 * await width(1));
   await page.click(".timeline .seg button:has-text('Slowest')");
-  // Of the calls: how long the model took, and with it the run, is the machine's.
+  // Durations of calls: how long the model and the run take depends on the machine.
   await holds(async () => equal(await page.$eval(".time-row.k-call", (e) => e.dataset.time), "s2", "slowest first"));
   await page.click(".timeline .seg button:has-text('Failed')");
   await holds(async () => equal((await page.$$(".time-row")).length, 1));
@@ -499,7 +499,7 @@ scenario("search inside one conversation with /", async (page) => {
   await until("it is indexed", async () => (await server.api("GET", `/api/search?q=${E(`AssertionError conversation:${id}`)}`)).items.length);
   await shown(page, id);
   await page.evaluate(() => document.activeElement.blur());
-  // One types on at once, however long the page takes to draw the next frame.
+  // A person keeps typing, however long the page takes to draw the next frame.
   await page.evaluate(() => { const real = window.nextFrame = window.requestAnimationFrame; window.requestAnimationFrame = (f) => window.setTimeout(() => real(f), 300); });
   await page.keyboard.press("/");
   await page.keyboard.type("AssertionError");
@@ -569,10 +569,10 @@ scenario("edit a message: the new one is in a fork, and the old one stays", asyn
   await until("regenerated", async () => (await texts(page, "article .prose")).join() === "first,reply,seocnd,Another answer.");
 });
 
-// ---- many windows, and servers that go ----
+// ---- many windows, and servers that go away ----
 const TABS = long_ ? 20 : 9; // more than a browser has connections
 scenario(`keep ${TABS} tabs open: all of them live, through one stream`, async () => {
-  // A server of their own: its log has their streams only, and each with its end.
+  // This test has its own server: the log has only its streams, each with its end.
   const alone = await new Server("tabs", model).start();
   const id = await alone.conversation("Twenty", [{ role: "user", content: "x" }]);
   const w = await openWindow(alone, { path: talk(id), width: 900, height: 600, fresh: true });
@@ -677,7 +677,7 @@ scenario("open a link to a call", async (page) => {
   await to("/");
   await to(`${talk(id)}/k/f700@${items[0].seq}`);
   await until("at the call", async () => (await focused(page, "call")) === "f700" && onScreen(page, "[data-call=f700]"));
-  // Of one that is not there the end is shown, and a word.
+  // Of a name that is too long the end is shown, and a title.
   await to("/");
   await to(`${talk(id)}/k/never@99999999`);
   await toasted(page, "That place is not in this conversation.");

@@ -1,12 +1,13 @@
-// What the page says is so: nothing hides in a call that wants permission, what was not loaded is not
-// called empty, what has not begun is not called running, and what was searched for is on the screen.
+// The page shows only what is so: nothing hides in a call that needs permission, what was not loaded is
+// not called empty, what has not begun is not called running, and the match of a search is on the
+// screen.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { adopt, assert, equal, holds, Model, openWindow, runTests, Server, sleep, test, until } from "./lib.mjs";
 
 const model = await new Model().start();
 const server = new Server("honest", model);
-// A tool that may run beside itself, and ends when it is told to.
+// A tool that may run in parallel, and ends on request.
 const tool = join(server.folder, "tool.mjs"), ending = join(server.folder, "end");
 writeFileSync(tool, `import { existsSync } from "node:fs"; import { createInterface } from "node:readline";
 const say = (id, result) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", id, result }) + "\\n");
@@ -47,7 +48,7 @@ async function waiting(title, args, ...more) {
   const a = await until("it waits", async () => (await server.api("GET", "/api/approvals")).items.find((x) => x.conversation === id));
   return { ...a, id, over: async () => { await server.api("POST", `/api/runs/${a.run}/approvals/${a.call}`, { approved: false, approval: a.approval }); await server.atRest(); } };
 }
-// Holds the requests for an address until they are let go.
+// Holds the requests for an address until they are released.
 async function hold(page, address) {
   const held = [];
   let open = false;
@@ -61,7 +62,7 @@ scenario("see every wrapped row of a command marked as a part of its line, and b
   await shown(w.id);
   await page.waitForSelector(".tool .approval .exact-row");
   await holds(async () => { const said = await page.innerText(".tool .approval .exact"); for (const word of ["400 blanks", "NBSP", "␉"]) assert(said.includes(word), `${word} in ${said}`); });
-  // The ground at the right end of a row, where no letter is.
+  // The background at the right end of a row, where no letter is.
   const box = await page.$eval(".approval .exact-text", (e) => { e.scrollIntoView({ block: "center" }); const r = e.getBoundingClientRect(); return { right: r.right, top: r.top, row: parseFloat(getComputedStyle(e).lineHeight), rows: Math.round(r.height / parseFloat(getComputedStyle(e).lineHeight)) }; });
   assert(box.rows >= 4, `${box.rows} rows`);
   const ground = async (i) => (await page.screenshot({ clip: { x: Math.round(box.right - 7), y: Math.round(box.top + (i + 0.5) * box.row - 2), width: 4, height: 4 } })).toString("base64");
@@ -247,7 +248,8 @@ scenario("read a result in the transcript and a match in an output as a terminal
 });
 scenario("read the Markdown of a message although one of its paragraphs cannot be read in time", async () => {
   const id = await server.conversation("One bad part", [{ role: "user", content: "go" }, { role: "assistant", content: `# H\n\n**b1**\n\n${"_a*".repeat(200)}\n\n**b2**\n\n- x` }]);
-  // On every machine it takes for ever: the only part that is long enough to be announced.
+  // This request takes very long on every machine: it is the only part that is slow enough to be
+  // announced.
   const w = await openWindow(server, { path: "/", width: 1440, height: 900, fresh: true });
   let hung = 0;
   await w.page.route("**/lexer-*.js", async (r) => {
@@ -318,7 +320,7 @@ scenario("see in the timeline and on the tape where e has taken me, among calls 
   const id = await server.conversation("Many of a kind", [{ role: "user", content: "go" }, asks("", ...Array.from({ length: n }, (_, i) => call(`m${i}`, "read_file", { path: `src/modules/part_${i}.ts` }))), ...Array.from({ length: n }, (_, i) => gives(`m${i}`, "ok", i === 132 ? { isError: true } : {}))]);
   await shown(id);
   await until("how many there are", async () => (await page.textContent(".timeline-head").catch(() => "")).includes("140 calls, 1 reply"));
-  // The timeline stands where the transcript does, which depends on what has come first.
+  // The timeline is where the transcript is, which depends on what was loaded first.
   await until("what differs", async () => (await texts(page, ".time-hint")).some((t) => /^… \d+\.ts$/.test(t)));
   await page.$eval(".timeline-rows", (e) => { e.scrollTop = 0; });
   await holds(async () => assert((await texts(page, ".time-hint")).some((t) => t.includes("read_file") && t.includes("src/modules/part_0.ts")), "the first has all of it"));
@@ -329,7 +331,7 @@ scenario("see in the timeline and on the tape where e has taken me, among calls 
   await holds(async () => assert((await page.getAttribute("canvas.tape", "aria-valuetext")).startsWith("Call 133 of 140, failed"), await page.getAttribute("canvas.tape", "aria-valuetext")));
 });
 
-// ---- what is wrong, and what of ----
+// ---- what is wrong, and where ----
 scenario("open a large output at its error, also before its lines have arrived", async (page) => {
   const { id } = await artifact("Fails at its end", `${Array.from({ length: 6000 }, (_, i) => (i === 4000 ? "src/heap.c:41: error: out of heap" : `compiling file ${i}`)).join("\n")}\n`, { isError: true, exitCode: 1 });
   const lines = await hold(page, /\/(grep|read)\?/);

@@ -6,7 +6,7 @@ const model = await new Model().start();
 const server = new Server("hostile", model);
 let started;
 const begin = () => (started ??= server.start());
-// One window for all of them. It is small, because what is seen has to be painted.
+// One window for all payloads. It is small, because what is visible has to be painted.
 let me;
 const window_ = async (path) => {
   await begin();
@@ -60,14 +60,14 @@ async function harmless(w, what) {
   equal(found.links.join(), "", `${what}: links`);
   equal(found.here, server.origin, `${what}: still here`);
 }
-// The window over a long transcript moves: each row is opened and read while it is in it, up to the
-// first one.
+// The window over a long transcript moves: each row is opened and read while it is inside of it, from
+// the last to the first.
 const seenText = (w) => w.page.evaluate(async () => {
   const box = document.getElementById("transcript");
   const seen = (window.seenRows ??= new Map());
   if (window.seenIn !== location.hash) { window.seenIn = location.hash; seen.clear(); }
   box.scrollTop = box.scrollHeight;
-  // What was asked of the page is done two frames later.
+  // The page has done what it was asked two frames later.
   const pause = () => new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(r)));
   for (;;) {
     for (let round = 0; round < 3 && box.querySelector("[aria-expanded=false]"); round++) {
@@ -94,11 +94,11 @@ groups.forEach((group, g) => test(`payloads ${g * GROUP + 1} to ${g * GROUP + gr
   }
   const w = await window_(`/c/${encodeURIComponent(id)}`);
   await w.page.waitForSelector(`.talk[data-id="${id}"] #transcript article`);
-  // What a block shows may come with an answer of its own: then it is read again.
+  // A block may show what arrives with a later answer: then it is read again.
   await holds(async () => {
     const text = await seenText(w);
     for (const p of group) {
-      // Beyond the first letters a field may be cut, and large results are excerpts; the marks of all
+      // A field may be cut after its first letters, and large results are excerpts; the marks of all
       // fields are counted.
       const wanted = p.text.indexOf(p.mark) < 0 ? 0 : p.text.indexOf(p.mark) < 60 ? 20 : 6;
       const found = text.split(p.mark).length - 1;
@@ -206,7 +206,7 @@ test("payloads are text in the list, at home, in a timeline, in a search, in the
 test("hostile addresses of the page have no effect", async () => {
   await begin();
   const paths = ["/c/<img src=x onerror=alert(1)>", "/c/%00", "/c/..%2f..%2fetc", "/c/x/o/<svg onload=alert(1)>/L99999999999999999999/q/<script>", "javascript:alert(1)", "/c/%E0%A4%A", "/c/__proto__/m/constructor@NaN", "/search/<img src=x onerror=alert(1)>", "/c/x/k/<b>@-1", "/c/x/timeline/<script>"];
-  // The first is loaded; the others are gone to.
+  // The first address is loaded; the others are reached by navigation.
   const w = await openWindow(server, { path: paths[0] });
   await w.page.waitForSelector(".top");
   for (const path of paths) {

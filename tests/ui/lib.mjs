@@ -1,5 +1,5 @@
-// What the tests of the page share: a server of our own, a model that does as it is told, a real
-// browser, and TAP.
+// What the tests of the page share: a server, a model that does what it is told, a real browser, and
+// TAP.
 import { spawn, spawnSync } from "node:child_process";
 import { createServer } from "node:http";
 import { connect, createServer as createTcp } from "node:net";
@@ -20,7 +20,7 @@ const require = createRequire(join(root, "tests/npm/package.json"));
 const chromiumPath = [...(long ? [] : ["/usr/bin/chromium-headless-shell"]), "/usr/bin/chromium", "/usr/bin/chromium-browser"].find(existsSync);
 
 export const sleep = (ms) => new Promise((r) => setTimeout(r, ms));
-// No machine is so slow: whoever waits that long waits for what never comes.
+// No machine is this slow: waiting longer means waiting for something that never happens.
 export const PATIENCE = 1000 * Number(process.env.STENO_TEST_PATIENCE || 300);
 export async function until(what, test) {
   const end = Date.now() + PATIENCE;
@@ -30,8 +30,8 @@ export async function until(what, test) {
   }
 }
 export function assert(ok, words) { if (!ok) throw new Error(words); }
-// What the page shows may come with a later answer than the one that was waited for: this waits until
-// the assertions in `f` hold.
+// The page may show something with a later answer than the one that was waited for: this waits until the
+// assertions in `f` hold.
 export const holds = (f) => until("it holds", async () => { await f(); return true; });
 export function equal(a, b, words = "") { if (a !== b) throw new Error(`${words} ${JSON.stringify(a)} is not ${JSON.stringify(b)}`); }
 
@@ -81,8 +81,8 @@ function cpuSeconds() {
   return [...all.keys()].filter(ours).reduce((n, pid) => n + all.get(pid).ticks, 0) / 100;
 }
 
-// A port that is this file's as long as it runs: one that the kernel gives to anybody could be taken
-// by another test while a server is away. tests/run says where they begin.
+// A port that only this file has while it runs. The kernel could give an arbitrary port to another test
+// while a server is away. tests/run says where these ports begin.
 const firstPort = Number(process.env.STENO_TEST_PORTS) || 20000 + 256 * Math.floor(Math.random() * 49);
 let portsGiven = 0;
 const ownPort = () => firstPort + portsGiven++ % 256;
@@ -121,7 +121,7 @@ export class Server {
     await until("the server started", () => said.includes("\n") || this.process.exitCode !== null).catch((e) => { throw new Error(`${e.message} ${wrong}`); });
     if (!said) {
       await closed;
-      if (/is in use by/.test(wrong) && Date.now() < end) { await sleep(40); return this.start(...more); } // by somebody who does not belong to these tests
+      if (/is in use by/.test(wrong) && Date.now() < end) { await sleep(40); return this.start(...more); } // by a process that does not belong to these tests
       throw new Error(`steno serve: ${wrong}`);
     }
     this.trying = 0;
@@ -151,10 +151,11 @@ export class Server {
     for (let i = 0; i < messages.length; i += 500) await this.append(id, messages.slice(i, i + 500));
     return id;
   }
-  // No run is at work and none waits: what a test tells the model is not taken by a run of the one before.
+  // No run is working and none waits, so a run of the previous test cannot take what this test tells the
+  // model.
   atRest() { return until("nothing is at work", async () => { const h = await this.api("GET", "/api/home?days=1"); return !h.running.length && !h.waiting.items.length; }); }
   append(id, messages, query = "") { return this.api("POST", `/api/chat-sessions/${encodeURIComponent(id)}/messages${query}`, messages); }
-  // Through the command line: what writes an artifact piece by piece.
+  // Uses the command line, which writes an artifact piece by piece.
   cli(...args) { return spawn(steno, ["--store", this.store, ...args], { stdio: ["pipe", "pipe", "pipe"] }); }
   cliRun(input, ...args) {
     const run = spawnSync(steno, ["--store", this.store, ...args], { input, maxBuffer: 1 << 28 });
@@ -183,7 +184,7 @@ class SlowLine {
       this.sockets.add(near);
       for (const [a, b] of [[near, far], [far, near]]) {
         let due = 0;
-        const line = []; // timers may fire in another order than they were set in
+        const line = []; // timers may fire in a different order than they were set
         const later = (f) => { line.push(f); due = Math.max(due, Date.now() + random() * 400); setTimeout(() => line.shift()(), due - Date.now()); };
         a.on("error", () => {});
         a.on("data", (d) => { a.pause(); setTimeout(() => a.resume(), 5); later(() => b.writable && b.write(d)); });
@@ -231,7 +232,7 @@ export class Wire {
   mend() { this.open = true; }
 }
 
-// ---- a model that does as it is told ----
+// ---- a model that does what it is told ----
 // play(fn): fn(request, reply) answers the next request; reply.text("..."), reply.call(name, args),
 // reply.end(), and it may wait as long as it likes in between.
 export class Model {
@@ -303,9 +304,9 @@ export async function openBrowser() {
 // in its storage and nothing loaded.
 const shown = [];
 const idle = new Map();
-// Two things of the page are over after a while: the key g waits 900 ms for a second letter, and what
-// can be undone is offered for 12 s. On a busy machine a test would come too late. Short messages are
-// kept in window.toasts.
+// Two things of the page end after a while: the key g waits 900 ms for a second letter, and Undo is
+// offered for 12 s. On a busy machine a test would come too late, so both last longer here. Short
+// messages are kept in window.toasts.
 const patient = () => {
   const real = window.setTimeout;
   window.setTimeout = (f, ms, ...more) => real(f, ms === 900 || ms === 12_000 ? 3_600_000 : ms, ...more);
@@ -328,7 +329,7 @@ export async function openWindow(server, { path = "/", width = 1280, height = 80
     await context.setOffline(false);
     await page.unrouteAll({ behavior: "ignoreErrors" });
     await page.evaluate(() => { try { localStorage.clear(); sessionStorage.clear(); } catch { /* no page */ } }).catch(() => {});
-    // An empty page of the same site: for another one the browser would start a new process.
+    // An empty page of the same site: for another site the browser would start a new process.
     const empty = `${server.origin}/__empty`;
     await page.route(empty, (r) => r.fulfill({ contentType: "text/html", body: "" }));
     await page.goto(empty);
@@ -374,8 +375,8 @@ export async function heapMb(page) {
   return (usedSize + embedderHeapUsedSize + backingStorageSize) / 1e6;
 }
 
-// What axe finds. All rules but those about colours say the same in light and dark, so that a second
-// look at the same view is at the colours alone.
+// What axe finds. All rules except those about colours give the same result in light and dark, so a
+// second look at the same view checks only the colours.
 export async function axe(page, coloursOnly = false) {
   if (!(await page.evaluate(() => "axe" in window))) await page.addScriptTag({ path: axeSource() });
   return page.evaluate((only) => axe.run(document, { resultTypes: ["violations"], ...(only ? { runOnly: ["color-contrast", "link-in-text-block"] } : {}) })

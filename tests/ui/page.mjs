@@ -446,7 +446,7 @@ scenario("allow only a call that has the focus and was seen to its end, with eve
     const shown = await w.page.innerText("[data-status=waiting] .approval");
     for (const part of ["ls -l", "59 empty lines", "rm -rf hidden", "far/away", "5000"]) assert(shown.includes(part), `${part} in ${shown}`);
   });
-  // The key does nothing while something else has the focus.
+  // The key does nothing while another element has the focus.
   await w.page.evaluate(() => document.activeElement?.blur());
   await w.page.keyboard.press("a");
   await w.page.keyboard.press("d");
@@ -456,7 +456,7 @@ scenario("allow only a call that has the focus and was seen to its end, with eve
   await until("denied", async () => (await statuses(w)).join() === "denied");
   // Nothing is sent while a run is at work.
   await until("at rest", async () => (await lastText(w)) === "Then not." && !(await w.page.$(".working")) && !(await w.page.$("[data-act=stop]")));
-  // One whose end is below the fold cannot be allowed before it was scrolled to.
+  // A call whose end is below the visible part cannot be allowed before it was scrolled to.
   model.calls("execute_command", { shell: Array.from({ length: 300 }, (_, i) => `echo line ${i}`).join("\n") + "; true" });
   model.says("Thank you.");
   await say(w, "Again");
@@ -651,7 +651,7 @@ scenario("send while the server is down, leave, reload, and have it sent once af
   await w.page.waitForSelector("article.sending");
   await w.page.reload().catch(() => {}); // there is no page without a server
   await server.start();
-  // One way of the browser is ended by the one before that comes late.
+  // A navigation of the browser may be ended by an earlier one that comes late.
   await until("the error page has gone", async () => { if (w.page.url() !== "about:blank") await w.page.goto("about:blank").catch(() => {}); return w.page.url() === "about:blank"; });
   await until("the page is there again", () => w.page.goto(server.address(talkPath(other))).then(() => true));
   const stored = async () => (await server.api("GET", `/api/chat-sessions/${id}/messages`)).messages;
@@ -860,7 +860,7 @@ scenario("be told that a conversation is not there, with a way back and nothing 
   }
   await w.page.click("#missing a >> nth=0");
   await w.page.waitForSelector(".home-head");
-  // One that is deleted elsewhere while it is read.
+  // A conversation that is deleted elsewhere while it is read.
   const id = await server.conversation("Soon gone", [{ role: "user", content: "x" }]);
   await w.page.evaluate((v) => { location.hash = location.hash.replace(/&.*/, `&/c/${v}`); }, id);
   await w.page.waitForSelector("#transcript article");

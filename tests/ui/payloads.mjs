@@ -1,4 +1,4 @@
-// What people put into fields to break pages. %M is a marker that must be seen as text.
+// Texts that people put into fields to break pages. %M is a marker that must be shown as text.
 const evil = "http://evil.test";
 const js = "window.__pwned=1;alert(1)";
 const handlers = ["onerror", "onload", "onclick", "onmouseover", "onfocus", "ontoggle", "onanimationstart", "onbegin", "onpointerenter", "onscroll"];

@@ -18,8 +18,8 @@ const begin = () => (started ??= server.start("--no-tools", "--model", "none", "
 const rowsOf = (w) => w.page.evaluate(() => document.querySelectorAll("#transcript [data-row]").length);
 const took = async (f) => { const from = performance.now(); await f(); return Math.round(performance.now() - from); };
 
-// Frames while something scrolls: the 95th of a hundred, as a clock sees it, and what one takes of the
-// processor, which does not depend on what else the machine does.
+// Frames while something scrolls: the 95th percentile of their wall-clock times, and the processor time
+// of one frame, which does not depend on what else the machine does.
 const FRAMES = long ? 120 : 10;
 const frames = async (w, selector, by) => {
   const tools = await w.page.context().newCDPSession(w.page);
@@ -79,7 +79,7 @@ test(`a conversation of ${MANY} messages opens at its end, with few rows and a s
   assert(after < HEAP_MOST, `${after} MB`);
   note(`a frame (p95) while the transcript scrolls: ${await frames(w, "#transcript", -120)}`);
 
-  // All of it on the timeline, and every failure known.
+  // All rows are in the timeline, and every failure is counted.
   const failures = Math.ceil(MESSAGES / 4 / 97);
   await until("every failure", async () => (await w.page.textContent("[data-act=failures]").catch(() => "")).replace(/,/g, "").includes(`${failures} failed`));
   const whole = await took(async () => { await w.page.keyboard.press("g"); await w.page.keyboard.press("t"); await until("every row", async () => Number(await w.page.getAttribute(".timeline.wide [role=treegrid]", "aria-rowcount").catch(() => 0)) === MESSAGES); });
@@ -105,7 +105,7 @@ test(`${CONVERSATIONS.toLocaleString("en-US")} conversations: the list is there 
   const rows = await w.page.$$eval(".list li", (all) => all.length);
   assert(rows <= ROWS_MOST, `${rows} rows`);
   const slow = await frames(w, ".list", 200);
-  // A bare number could stand in the id of another one, which is looked at too.
+  // A bare number could occur in another conversation's id, which is searched too.
   const narrow = await took(async () => { await w.page.fill("#filter", `Conversation #${CONVERSATIONS - 7} of`); await until("one", async () => (await w.page.$$(".list li")).length === 1); });
   const rare = await took(async () => { await w.page.fill("#filter", "tool:rare"); await until("few", async () => (await w.page.$$(".list li")).length === Math.min(60, Math.ceil(CONVERSATIONS / 500))); });
   const heap = await heapMb(w.page);
@@ -124,7 +124,7 @@ test("the messages that the reader looks at do not move while earlier ones arriv
     const box = document.getElementById("transcript");
     const place = (el) => el.getBoundingClientRect().top;
     let worst = 0, compared = 0;
-    // Not while a text becomes Markdown before the reader's eyes: then it does move.
+    // Not while a text becomes Markdown on the screen: then it does move.
     const plain = () => [...document.querySelectorAll(".prose:not(.rich)")].some((p) => p.textContent.includes("```"));
     for (let k = 0; k < 25; k++) {
       for (let still = 0; still < 3;) { still = plain() ? 0 : still + 1; await new Promise((r) => setTimeout(r, 40)); }

@@ -8,7 +8,7 @@ const folder = process.argv[2] ?? join(root, "docs/screenshots");
 mkdirSync(folder, { recursive: true });
 const model = await new Model().start();
 const server = new Server("pictures", model);
-// A picture is made when it is made: what waits must not give up meanwhile.
+// Making a picture takes as long as it takes: waiting must not time out meanwhile.
 server.config = { limits: { approvalSeconds: 3600 }, prices: { "mock-1": { input: 25, output: 100, cached: 2.5 } }, permissions: [{ action: "allow", tool: "execute_command", argvPrefix: ["echo"] }] };
 const call = (id, name, args = {}) => ({ id, type: "function", function: { name, arguments: JSON.stringify(args) } });
 const asks = (content, ...calls) => ({ role: "assistant", content, tool_calls: calls });

@@ -94,7 +94,7 @@ def call(ident, p):
         fds = sorted(os.listdir("/proc/self/fd"))
         return result(ident, text(json.dumps({"env": dict(os.environ), "fds": fds})))
     if name == "family":
-        # Not by setsid(1): while that becomes sh, the mark is in nobody's command line.
+        # Not with setsid(1): until it has become sh, no command line contains the mark.
         subprocess.Popen(["sh", "-c", "sleep 70; : " + args["mark"]], start_new_session=True,
                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                          stderr=subprocess.DEVNULL)

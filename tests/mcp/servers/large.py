@@ -7,7 +7,8 @@ BLOCK = (LINE * (65536 // len(LINE.encode()) + 1)).encode()[:65536].decode(error
 
 
 def shapes(args, ident):
-    """Before and behind the text: the answer in the order of members that is wanted."""
+    """What comes before and after the text, with the members of the answer in the order that is asked
+    for."""
     shape = args.get("shape", "id first")
     part = '{"type":"text","text":"' if shape != "type last" else '{"text":"'
     tail = '"}' if shape != "type last" else '","type":"text"}'
@@ -46,7 +47,7 @@ def pieces(args, ident):
     for i in range(args["blocks"]):
         yield block
         if args.get("wait") and i == args["blocks"] // 2:
-            # Somebody reads the first half while the second is not there yet.
+            # The first half is read while the second has not been written yet.
             while not os.path.exists(args["wait"]):
                 time.sleep(0.01)
     yield behind.encode()
