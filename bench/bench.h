@@ -1,5 +1,5 @@
 /*
- * bench.h - what the benchmarks share: the clock, medians, a folder that goes away again.
+ * bench.h - what the benchmarks share: the clock, medians, a temporary folder.
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -43,7 +43,7 @@ static inline double median(double *v, size_t n)
         return quantile(v, n, 0.5);
 }
 
-/* A new folder in the one that is given, or in STENO_BENCH_DIR, or here. */
+/* A new folder below `given`, else below STENO_BENCH_DIR, else below the present one. */
 static inline void make_folder(char *path, size_t room, const char *given)
 {
         const char *base = given ? given : getenv("STENO_BENCH_DIR");

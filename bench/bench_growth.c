@@ -35,11 +35,11 @@
 
 #define ROUNDS 5
 #define POINTS_MAX 10
-#define TIMES 20              /* of a measurement that takes microseconds */
+#define TIMES 20              /* for measurements that take microseconds */
 #define JSON_MOST 100000      /* messages: 100 MB to write for each turn */
 #define LAST "50"             /* messages of a tail */
-#define MANY_BYTES 1000000000 /* an output of more is stored once */
-#define BLOCK (256 * 1024)    /* bytes of an output that come at once */
+#define MANY_BYTES 1000000000 /* an output with more bytes is stored once */
+#define BLOCK (256 * 1024)    /* bytes of an output that arrive at once */
 
 /* ---- curves ---- */
 
@@ -168,7 +168,7 @@ static void lite_grow(long from, long to)
 static double lite_add(const char *message)
 {
         static sqlite3_stmt *s;
-        static long extra; /* beyond what grows, so that the length stays what it says */
+        static long extra; /* beyond the part that grows, so that the length stays as stated */
         if (!s)
                 s = prepared("INSERT INTO m VALUES (?1,?2,?3)");
         double start = now();
@@ -278,7 +278,7 @@ static double repeated(double (*add)(const char *), double (*tail)(void), const 
 {
         double v[TIMES], sum = 0;
         int n = 0;
-        for (; n < TIMES && sum < 2; n++) { /* a turn of seconds is not repeated so often */
+        for (; n < TIMES && sum < 2; n++) { /* a turn of several seconds is repeated less often */
                 v[n] = add ? add(message) : tail();
                 sum += v[n];
         }
@@ -389,7 +389,7 @@ static double lite_page(long size)
 }
 
 /* What the first `steno ls` after a boot does: open, list. It looks at all conversations again, but
- * not before it answers; until that is done, where `complete` wants to know. */
+ * answers first; with `complete` this waits until that is done. */
 static double steno_first_page(const char *root, double *complete)
 {
         struct steno_list_options all = {.size = sizeof all, .complete = 1};
@@ -551,7 +551,7 @@ static double plain_output(const char *path, long size)
         return now() - start;
 }
 
-/* One output may be larger than a store allows by default. */
+/* By default a store does not allow an output this large. */
 static void make_store_without_quota(const char *root)
 {
         struct steno_error err = {0};
@@ -599,7 +599,7 @@ static void outputs(const char *dir, int power)
                 }
                 point(&ours, size, rounds);
                 point(&theirs, size, rounds);
-                if (*ref) { /* a small one is in its message */
+                if (*ref) { /* a small output is in its message */
                         point(&end, size, rounds);
                         point(&tail, size, rounds);
                 }

@@ -121,7 +121,7 @@ static void *write_on(void *arg)
         return NULL;
 }
 
-/* Runs `what` beside another writer. *p50, *p99 and *most are about the other one. */
+/* Runs `what` beside another writer. *p50, *p99 and *most are the times of the other writer. */
 static double beside(double (*what)(void), double *p50, double *p99, double *most)
 {
         pthread_t t;

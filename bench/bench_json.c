@@ -7,7 +7,7 @@
  * five. Prints one line of JSON; the ratios at the top are those of the messages, which is
  * what a store consists of.
  */
-/* jansson has some of our names; none of them is called here. */
+/* jansson has some names that Steno has too; none of them is called here. */
 #define JSON_NULL jansson_JSON_NULL
 #define JSON_FALSE jansson_JSON_FALSE
 #define JSON_TRUE jansson_JSON_TRUE

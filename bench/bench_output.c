@@ -99,7 +99,7 @@ static struct spent clocks(void)
 
 struct log {
         char path[64];
-        struct buf index; /* of its lines, as the store writes it for each output */
+        struct buf index; /* the index of its lines, as the store writes it for each output */
 };
 
 static uint64_t draw(uint64_t *state)
@@ -158,7 +158,7 @@ static int put_line(char *p, size_t room, uint64_t *state)
                        (unsigned)(q >> 40 & 0xFFF), (unsigned)(r & 0xFF));
 }
 
-/* A line with text beyond ASCII, now and then. */
+/* Sometimes a line with text beyond ASCII. */
 static int put_mixed(char *p, size_t room, uint64_t *state)
 {
         static const char *const says[] = {"Gr\xC3\xB6\xC3\x9F"
@@ -188,7 +188,7 @@ static int put_long(char *p, size_t room, uint64_t *state)
         return n;
 }
 
-/* What an application writes: requests as JSON, stack traces, addresses, what compilers say. */
+/* What applications write: requests as JSON, stack traces, addresses, messages of compilers. */
 static int put_trace(char *p, size_t room, uint64_t *state)
 {
         static const char *const levels[] = {"INFO", "DEBUG", "INFO", "INFO", "DEBUG", "INFO",
@@ -267,7 +267,7 @@ static int make_file(struct log *log, enum text text, size_t size)
         return fclose(f) == 0 && done >= size ? 0 : -1;
 }
 
-/* ---- both sides ---- */
+/* ---- grep and rg ---- */
 
 static int read_file(void *ctx, uint64_t at, void *p, size_t n, struct steno_error *err)
 {
@@ -309,7 +309,7 @@ static struct spent run_ours(
         return since(began);
 }
 
-/* With `out` NULL the output goes nowhere, as ours does. `mode` is -n or -c. */
+/* If `out` is NULL, the output is discarded, as grep's own is. `mode` is -n or -c. */
 static struct spent run_rg(
     const char *path, const struct trial *t, const char *threads, const char *mode, const char *out)
 {
@@ -347,7 +347,7 @@ static uint64_t count_rg(const char *path, const struct trial *t, const char *ou
         return n;
 }
 
-/* The n-th root, by halving: the one call that would need libm. */
+/* The n-th root, by bisection: this is the only call that would need libm. */
 static double root(double x, size_t n)
 {
         double low = 0, high = x > 1 ? x : 1;
@@ -379,7 +379,7 @@ static void keep(struct rounds *t, enum side side, size_t round, struct spent sp
         t->cpu[side][round] = spent.cpu;
 }
 
-/* All sides once; false when the counts differ. */
+/* Runs each once; false if the counts differ. */
 static bool run_round(const struct log *log, const char *answer, const struct trial *t,
     struct rounds *all, size_t round)
 {

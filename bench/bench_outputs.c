@@ -271,7 +271,7 @@ int main(int argc, char **argv)
                 for (int i = 0; i < rounds; i++) {
                         char folder[300];
                         snprintf(call, sizeof call, "%s", k ? "other" : "log");
-                        /* Only the first kind's last one stays, for tail. */
+                        /* Only the last output of the first kind stays, for tail. */
                         snprintf(folder, sizeof folder, "%s%s", store,
                             k || i + 1 < rounds ? "-gone" : "");
                         b[i] = theirs(file, copy);

@@ -27,7 +27,8 @@
 
 #define ROUNDS 31
 
-/* The best of all rounds: what is measured needs no disk, and other load only adds. */
+/* The best of all rounds: what is measured does not need the disk, and other load only adds
+ * time. */
 static double best(const double *v)
 {
         double least = v[0];
@@ -186,7 +187,7 @@ static double list(const char *root)
         return now() - start;
 }
 
-/* The same after a boot: the first page, and until everything was looked at. */
+/* The same after a boot: the first page, and the time until everything was looked at. */
 static double list_after_boot(const char *root, double *complete)
 {
         struct env env = booted_env();

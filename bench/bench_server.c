@@ -122,7 +122,7 @@ static bool read_small(const char *path, char *text, size_t size)
         return n > 0;
 }
 
-/* Threads that give way to others, which index and tidy up when there is time, do not count. */
+/* Threads of low priority, which index and tidy up when there is time, are not counted. */
 static double thread_seconds(const char *task)
 {
         char path[128], text[1024];
@@ -289,19 +289,19 @@ static struct rate library_rate(struct steno_conv **convs)
         return rate_since(from, before, all);
 }
 
-/* Sends a request on each connection again and again, and takes the answers. One thread, as little
- * as possible: what is measured is the server. */
+/* Sends a request on each connection again and again, and reads the answers. One thread, which does
+ * as little as possible, because the server is what is measured. */
 struct load {
         int count;
         int fds[WRITERS];
         char requests[WRITERS][2048];
         size_t sizes[WRITERS];
-        size_t left[WRITERS]; /* bytes of the answer that are still to come */
+        size_t left[WRITERS]; /* bytes of the answer that have not arrived yet */
         int status;           /* that all answers must have */
 };
 
-/* The first bytes of an answer are looked at. The others are thrown away in the kernel. True: that
- * was all. */
+/* Looks at the first bytes of an answer. The rest is discarded in the kernel. True: that was
+ * all. */
 static bool take_piece(struct load *l, uint32_t i)
 {
         char text[4096];
@@ -368,7 +368,7 @@ static void put_ratio(const struct rate *v, const struct rate *base, double aim)
         double ratio[ROUNDS];
         for (int k = 0; k < ROUNDS; k++)
                 ratio[k] = v[k].per_second / base[k].per_second;
-        double half = median(ratio, ROUNDS); /* and they are sorted now */
+        double half = median(ratio, ROUNDS); /* and the times are sorted now */
         printf("\"ratio\":%.2f,\"least\":%.2f,\"most\":%.2f,\"aim\":%.2f", half, ratio[0],
             ratio[ROUNDS - 1], aim);
 }
@@ -416,7 +416,7 @@ static void bench_appends(struct steno_store *library)
 
 /* ---- 2. reads ---- */
 
-/* The answer's body, to be freed. */
+/* The body of the answer; the caller frees it. */
 static char *fetch(const char *path, size_t *n)
 {
         char request[1024], head[4096];
@@ -436,7 +436,7 @@ static char *fetch(const char *path, size_t *n)
         return body;
 }
 
-/* The script of the page: a file that the server has in memory and sends as it is. */
+/* The script of the page: a file that the server has in memory and sends unchanged. */
 static char *find_static(size_t *n)
 {
         static char path[200];
@@ -449,7 +449,7 @@ static char *find_static(size_t *n)
         return path;
 }
 
-/* A view of about as many bytes as the file has, in rounds that take turns. */
+/* A view with about as many bytes as the file, in interleaved rounds. */
 static void bench_view(const char *name, const char *query, const char *file, size_t size)
 {
         static struct load view, sent;
@@ -542,8 +542,8 @@ static bool take_until(int fd, const char *word, double until)
         return false;
 }
 
-/* How long an event takes to so many readers, in seconds. Says more about it when it is asked to.
- */
+/* How long an event takes to reach so many readers, in seconds. Prints more about it when asked
+ * to. */
 static double bench_readers(struct steno_store *store, int count, bool say)
 {
         struct steno_conv *conv;
@@ -569,7 +569,7 @@ static double bench_readers(struct steno_store *store, int count, bool say)
                 reached += take_until(fds[i], "run_started", now() + 20);
         double joined = now() - from;
         if (say)
-                sleep(2); /* until the memory of joining is given back */
+                sleep(2); /* until the memory that joining needed is given back */
         double idle = rss_mb();
         from = now();
         steno_run_event(run, "message", "{\"text\":\"ping\"}", 15, STENO_PROCESS, NULL, NULL);
@@ -629,7 +629,7 @@ static void bench_slow(int count)
         }
         pid_t dripping = fork();
         if (dripping == 0) {
-                /* Each gets a byte a second, spread over it. */
+                /* Each connection gets a byte a second, spread over the second. */
                 for (int i = 0;; i = (i + 1) % count) {
                         send(fds[i], "x", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
                         usleep(1000000 / (unsigned)count);

@@ -143,10 +143,10 @@ struct lite {
         pthread_mutex_t mutex;
         pthread_cond_t turn;
         bool busy;
-        int waiting[THREADS * 2]; /* conversations of those who wait */
+        int waiting[THREADS * 2]; /* conversations of the writers that wait */
         int wait_count;
-        uint64_t taken; /* of the transaction that is forming */
-        uint64_t done;  /* transactions that are over */
+        uint64_t taken; /* of the transaction that is being formed */
+        uint64_t done;  /* transactions that are complete */
         long seq;
         double until;
         bool batched;
@@ -167,7 +167,7 @@ static void lite_insert(struct lite *l, int conv)
         lite_step(l, l->put);
 }
 
-/* Whoever finds nobody at it commits for all who wait. */
+/* A writer that finds no other one committing commits for all that wait. */
 static void lite_append(struct lite *l, int conv)
 {
         pthread_mutex_lock(&l->mutex);
@@ -288,7 +288,7 @@ static void fill(struct steno_conv *c, int count)
         free(batch);
 }
 
-/* Microseconds an append, synced. */
+/* Microseconds for an append, synced. */
 static double append_cost(struct steno_conv *c, int count)
 {
         double start = now();
@@ -310,8 +310,8 @@ static long long bytes_written(void)
         return n;
 }
 
-/* Bytes that are written for a byte of message, from the first append on: derived files grow in
- * leaps. */
+/* Bytes written for each byte of a message, from the first append on: derived files grow in
+ * steps. */
 static double bytes_of_appends(struct steno_conv *c, int count)
 {
         struct steno_append_options opt = {.size = sizeof opt, .durability = STENO_PROCESS};

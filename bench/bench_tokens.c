@@ -14,7 +14,7 @@
 static const struct sample {
         const char *name;
         const char *unit;     /* repeated to TEXT_SIZE; NULL: random characters of `alphabet` */
-        const char *alphabet; /* NULL as well: any bytes */
+        const char *alphabet; /* if NULL as well: any bytes */
 } samples[] = {
     {"prose", "The quick brown fox didn't jump over the lazy dog, which surprised everybody. ",
         NULL},
@@ -58,7 +58,7 @@ static uint32_t chance(uint32_t *seed)
         return *seed >> 16;
 }
 
-/* Where the characters of a text begin, and its end. Returns their number. */
+/* Where the characters of a text begin, and where the text ends. Returns their number. */
 static size_t characters(const char *text, const char *start[], size_t most)
 {
         size_t n = 0;

@@ -14,7 +14,7 @@
 static double now(void)
 {
         struct timespec t;
-        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t); /* one core, whoever else is busy */
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t); /* one core, whatever else is running */
         return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
@@ -33,7 +33,7 @@ static int count(void *ctx, const void *p, size_t n)
         return 0;
 }
 
-/* Turns of an agent at work: a question, calls with arguments, results of a few KB, an answer. */
+/* Turns of a working agent: a question, calls with arguments, results of a few KB, an answer. */
 static void make_history(struct buf *b, size_t bytes)
 {
         static const char line[] =

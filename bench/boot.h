@@ -1,8 +1,7 @@
 /*
- * boot.h - stores that are opened as if the machine had been started again, for benchmarks.
- *
- * What a store knows only until the next boot (what has been synced, which index is complete) is
- * found again, because the word that names the boot is another one.
+ * boot.h - opens stores as if the machine had been started again, for benchmarks. What a store
+ * knows only until the next boot (what has been synced, which index is complete) has to be found
+ * again, because the value that identifies the boot is another one.
  */
 #ifndef BENCH_BOOT_H
 #define BENCH_BOOT_H

@@ -29,7 +29,7 @@ command = "yes %s | head -c %d" % ("x" * 63, size)
 
 
 def spent(argv, env, folder):
-    """Seconds on the clock, and seconds of processor."""
+    """Wall-clock time and processor time, in seconds."""
     a = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.monotonic()
     subprocess.run(argv, check=True, env=env, cwd=folder, stdin=subprocess.DEVNULL,
@@ -68,7 +68,7 @@ def measure(programs, folder, load):
             "processor_least": round(min(used), 2), "processor_greatest": round(max(used), 2)}), flush=True)
 
 
-# So that an end from outside ends the busy loops as well.
+# So that a signal from outside ends the busy loops as well.
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
 with tempfile.TemporaryDirectory(dir=os.environ.get("STENO_BENCH_DIR")) as folder:
     own = os.path.join(build, "steno")

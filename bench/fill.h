@@ -16,7 +16,7 @@
 
 #define MESSAGE 1024
 
-/* MESSAGE bytes: what comes first, what comes last, and x between them. */
+/* MESSAGE bytes: `first`, then x, then `last`. */
 static inline void pad(char *to, const char *first, const char *last)
 {
         size_t n = strlen(first), k = strlen(last);
@@ -72,7 +72,7 @@ static inline void put(const char *path, const char *text, size_t n)
         close(fd);
 }
 
-/* Conversations as a store has them, without the syncs that making so many would take. */
+/* Conversations as they are in a store, without the syncs that making so many would need. */
 static inline void populate(const char *root, int count)
 {
         char path[400], meta[200], *log = NULL;

@@ -20,7 +20,7 @@ const text = "x".repeat(990);
 
 const median = (list) => list.sort((a, b) => a - b)[list.length >> 1];
 
-// The median of a few calls, in microseconds; what takes seconds is not repeated.
+// The median of a few calls, in microseconds; a call that takes seconds is not repeated.
 async function cost(call) {
   const took = [];
   for (let i = 0, sum = 0; i < 20 && sum < 2000; i++) {
@@ -62,7 +62,7 @@ async function memorySession() {
   await curves("@openai/agents, in memory", { grow, add: () => session.addItems([item]), tail: () => session.getItems(50) }, 1e6);
 }
 
-// A checkpoint has the state of the graph, and so all messages: that is what a turn writes.
+// A checkpoint contains the state of the graph, and therefore all messages: a turn writes all of it.
 async function checkpointer(installed) {
   const require = createRequire(join(installed, "package.json"));
   const { SqliteSaver } = require("@langchain/langgraph-checkpoint-sqlite");

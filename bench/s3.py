@@ -34,9 +34,9 @@ def measure(program):
             f.write(os.urandom(1 << 20))
         f.flush()
         s3.curl("/bench", "-X", "PUT")
-        by_curl(s3, f.name)  # the first one makes the server's pools
+        by_curl(s3, f.name)  # the first one makes the server create its pools
         plain += [by_curl(s3, f.name) for _ in range(ROUNDS)]
-        # Removing an object of this size may take a busy server a while.
+        # A busy server may take a while to remove an object of this size.
         env = dict(os.environ, **s3.environment("bench", STENO_S3_STALL_S="300"))
         ours = json.loads(subprocess.run([program], env=env, stdout=subprocess.PIPE,
                                          check=True).stdout)

@@ -23,7 +23,7 @@ megabytes = int(os.environ.get("STENO_BENCH_SEARCH_MB") or 200)
 top = tempfile.mkdtemp(prefix="search-", dir=os.environ.get("STENO_BENCH_DIR"))
 env = dict(os.environ, STENO_STORE=top + "/store")
 rng = random.Random(1)
-# A vocabulary whose words are as common as those of a language.
+# A vocabulary whose words are as frequent as those of a language.
 vocabulary = ["w%s" % "".join(rng.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(rng.randrange(3, 10)))
               for _ in range(60000)]
 weights = [1 / (i + 2) for i in range(len(vocabulary))]
