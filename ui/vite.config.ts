@@ -2,8 +2,8 @@ import { defineConfig } from "vite";
 
 const names = { entryFileNames: "assets/[name]-[hash].js", chunkFileNames: "assets/[name]-[hash].js", assetFileNames: "assets/[name]-[hash][extname]" };
 
-// Of marked only the lexer is used. Its last lines hang everything else, which makes HTML, on one
-// object: without them that is left out.
+// Only the lexer of marked is used. The last lines of marked put everything else, which makes HTML, on
+// one object: without these lines it is left out.
 const lexerOnly = {
   name: "lexer-only",
   transform(code: string, id: string) {

@@ -1,6 +1,6 @@
-// A call that wants permission. What is asked is what will run: every argument stands here, whole.
-// It can be allowed once its end has been on the screen, unchanged, for half a second; by a key only
-// while the card has had the focus for so long.
+// A call that needs permission. The card shows exactly what will run: every argument, completely. The call can
+// be allowed once the end of the card has been on the screen, unchanged, for half a second; with a key only
+// while the card has had the focus for as long.
 import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { connection } from "./api";
@@ -13,8 +13,8 @@ import { exact, plain, show } from "./text";
 
 const FOCUS_MS = 500;
 
-// Rows of a text as they are read: each wrapped row is marked by the style sheet, runs of blank
-// lines are counted, so that nothing hides behind them.
+// Rows of a text as they are read: the style sheet marks each wrapped row, and runs of blank lines are counted,
+// so that nothing hides behind them.
 function Exactly({ text }: { text: string }) {
   const rows: { n: number; text: string; blank?: number }[] = [];
   text.split("\n").forEach((t, i) => {
@@ -31,12 +31,12 @@ function Exactly({ text }: { text: string }) {
 }
 
 interface Parts { command: string; how: string; rest: [string, Json][]; directory?: string; env?: Json }
-// Only of the tool that runs commands: other tools may call an argument "command" and mean anything.
+// Only for the tool that runs commands: other tools may have an argument "command" that means something else.
 function partsOf(a: { tool: string; server?: string; arguments: string }): Parts | null {
   const j = a.tool === "execute_command" && !a.server ? readJson(a.arguments) : null;
   if (!j || j.t !== "object") return null;
   const members = new Map(j.v);
-  if (members.size !== j.v.length) return null; // a member twice: then byte for byte
+  if (members.size !== j.v.length) return null; // a member occurs twice: then show the exact bytes
   const argv = members.get("argv"), shell = members.get("shell");
   const p: Parts = { command: "", how: "", rest: [] };
   if (argv?.t === "array" && argv.v.every((x) => x.t === "string")) { p.command = argv.v.map((x) => quoted(x.v as string)).join(" "); p.how = plural(argv.v.length, "argument", "arguments") + ", no shell"; }
@@ -58,7 +58,7 @@ export function Card({ of: a, title }: { of: Approval; title?: preact.ComponentC
   const busy = useSignal(false);
   const seen = useSignal(false);
   const settled = useSignal(false);
-  const ready = useSignal(false); // the focus has been here for a while
+  const ready = useSignal(false); // the focus has been here long enough
   const box = useRef<HTMLDivElement>(null);
   const timer = useRef(0);
   const parts = partsOf(a);
@@ -66,7 +66,7 @@ export function Card({ of: a, title }: { of: Approval; title?: preact.ComponentC
     seen.value = ready.value = false;
     settled.value = false;
     let due = 0;
-    // Both ends: of the text, which scrolls by itself, and of the card.
+    // Both ends must be visible: of the text, which scrolls by itself, and of the card.
     const left = new Set(box.current!.querySelectorAll(".end"));
     const watch = new IntersectionObserver((all) => {
       for (const e of all) if (e.isIntersecting) left.delete(e.target);
@@ -97,7 +97,7 @@ export function Card({ of: a, title }: { of: Approval; title?: preact.ComponentC
     }}>
     <p class="approval-title">May <code>{a.server ? <>{show(a.server)}/</> : null}{show(a.tool)}</code> run this?</p>
     {title}
-    {a.elsewhere && <p class="quiet">It is asked by another server or a terminal that uses this store.</p>}
+    {a.elsewhere && <p class="quiet">The question comes from another server or a terminal that uses this store.</p>}
     {parts && <pre class="command exact" tabIndex={0} aria-label="Command"><Exactly text={parts.command} /><i class="end" /></pre>}
     <dl class="facts">
       {parts && <><dt>Runs as</dt><dd>{parts.how}</dd></>}
@@ -111,7 +111,7 @@ export function Card({ of: a, title }: { of: Approval; title?: preact.ComponentC
       : <><p class="quiet">Arguments, byte for byte · {plural(size, "byte")}</p><pre class="command exact" tabIndex={0} aria-label="Arguments, byte for byte"><Exactly text={a.arguments} /><i class="end" /></pre></>}
     <i class="end" />
     {done ? <p class="quiet" role="status">{done.word}, {clock(done.at)}</p> : <>
-      <p class="quiet seen">{away ? "Not connected: it may have been answered, or have run out. " : seen.value ? `You have seen all of it: ${plural(size, "byte")}, ` : "Scroll to its end before you allow it. "}{!away && seen.value && <code>{a.approval.slice(0, 4)}…{a.approval.slice(-4)}</code>}</p>
+      <p class="quiet seen">{away ? "Not connected: it may have been answered, or its time may be over. " : seen.value ? `You have seen all of it: ${plural(size, "byte")}, ` : "Scroll to its end before you allow it. "}{!away && seen.value && <code>{a.approval.slice(0, 4)}…{a.approval.slice(-4)}</code>}</p>
       <p class="buttons">
         <button type="button" class="primary" data-act="approve" disabled={busy.value || !settled.value || away} onClick={() => void decide(true)}>Allow once <kbd>a</kbd></button>
         <button type="button" class="danger" data-act="deny" disabled={busy.value || away} onClick={() => void decide(false)}>Deny <kbd>d</kbd></button>

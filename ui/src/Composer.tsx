@@ -1,4 +1,4 @@
-// Where one types. What is not sent yet survives a reload, and so does what the server refused.
+// The input field. What is not sent yet survives a reload, and so does a message that the server refused.
 import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { connection } from "./api";

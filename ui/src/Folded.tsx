@@ -1,5 +1,5 @@
-// The JSON of an output, folded, of any size. The server gives one level at a time; a small value is
-// read whole, and of a long string as much as is wanted.
+// The JSON of an output as a tree, of any size. The server returns one level at a time; a small value is read
+// whole, and a long string as far as the reader wants.
 import { useEffect, useState } from "preact/hooks";
 import { comebacks } from "./api";
 import { count, bytes } from "./format";
@@ -8,7 +8,7 @@ import type { Child, Lines } from "./lines";
 import { cut, Long, show } from "./text";
 import { again, Leaf, Tree } from "./Value";
 
-const WHOLE = 64 * 1024; // bytes of a value that is read at once
+const WHOLE = 64 * 1024; // bytes of a value that are read at once
 
 const holds = (type?: string) => type === "object" || type === "array";
 
@@ -51,7 +51,7 @@ function Part({ lines, at, size, type }: { lines: Lines; at: number; size: numbe
     } catch (e) { if (!stop.aborted) setProblem((e as Error).message); }
     setBusy(false);
   };
-  // Looked at again when the server is back.
+  // Read again when the server is back.
   useEffect(() => { const a = new AbortController(); if (!text && !kids.length) void look(a.signal); return () => a.abort(); }, [at, size, comebacks.value]);
   const value = read === size ? readJson(text) : null;
   const words = again(kids.map((k) => list ? undefined : k.key));

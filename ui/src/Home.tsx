@@ -1,4 +1,4 @@
-// What needs me? What is at work, what failed lately, and what was used.
+// Which calls wait for permission, what is running, what failed lately, and what was used.
 import { trayOpen } from "./approvals";
 import { Composer } from "./Composer";
 import { ago, clock, count, plural } from "./format";
@@ -13,7 +13,7 @@ import { Days, narrow, useHome, UsedTable, type Home as Figures } from "./Usage"
 const NUMBERS = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten"];
 const word = (n: number) => NUMBERS[n] ?? count(n);
 
-// A run that waits for a person does nothing until then.
+// A run that waits for a person does nothing until it gets an answer.
 const works = (i: Item) => i.state !== "waiting";
 
 function sentence(h: Figures): [string, string] {
@@ -34,7 +34,7 @@ function RunRow({ item: i, words, failed }: { item: Item; words?: string; failed
     <Strip of={i} /><span class="home-count">{plural(i.calls ?? 0, "call")}</span><span class="home-when" title={clock(i.updatedAt ?? "")}>{ago(i.updatedAt ?? "")}</span></a></li>;
 }
 
-// The first line of what is asked, and how much follows: the card has the rest.
+// The first line of the question, and how much follows; the card has the rest.
 function Beginning({ text }: { text: string }) {
   const line = cut(text.split("\n", 1)[0]!, 200), rest = text.length - line.length;
   return <><code>{exact(line)}</code>{rest > 0 && <span class="odd">… {plural(rest, "more character")}</span>}</>;
@@ -55,7 +55,7 @@ export function HomeView() {
       <button type="button" data-act="look" onClick={() => { trayOpen.value = true; }}>Look at it</button></li>)}</ul></>}
     {h.running.some(works) && <><h3>At work <span class="quiet">{count(h.running.filter(works).length)}</span></h3><ul class="home-rows">{h.running.filter(works).map((i) => <RunRow key={i.id} item={i} words={i.doing ? `${i.doing.name ?? "the model"} for ${ago(i.doing.since)}` : ""} />)}</ul></>}
     {h.failed.length > 0 && <><h3>Failed lately {h.failedCount > h.failed.length && <button type="button" class="more" onClick={() => narrow("", "error")}>All {count(h.failedCount)} of two weeks</button>}</h3><ul class="home-rows">{h.failed.map((i) => <RunRow key={i.id} item={i} failed />)}</ul></>}
-    {h.conversations === 0 && <div class="welcome"><p>There is nothing here yet. Write below to start a conversation, run <code>steno chat</code>, point an agent at this server, or bring in what you have with <code>steno import</code>.</p></div>}
+    {h.conversations === 0 && <div class="welcome"><p>There is nothing here yet. Write below to start a conversation, run <code>steno chat</code>, point an agent at this server, or import existing sessions with <code>steno import</code>.</p></div>}
     {turns > 0 && <div class="home-two"><div><h3>Turns a day <span class="quiet">{count(turns)} in 14 days</span></h3><Days days={h.days} /></div>
       <div><h3>Usage <a class="quiet" href={hrefOf({ view: "usage", id: "" })}>All figures</a></h3>{h.models.length > 0 && <UsedTable list={h.models} kind="model" prices={h.prices} most={4} />}{h.tools.length > 0 && <UsedTable list={h.tools} kind="tool" prices={h.prices} most={5} />}</div></div>}
     {h.left && <p class="edge">Older conversations are still being read.</p>}

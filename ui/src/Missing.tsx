@@ -1,9 +1,10 @@
-// What is not there, with a way back. Whether it never was or may not be seen is not said.
+// The view for what does not exist, with a way back. It does not say whether it never existed or may not be
+// seen.
 import { useEffect } from "preact/hooks";
 import { signal } from "@preact/signals";
 import { hrefOf } from "./route";
 
-// What is shown, for the title of the tab.
+// The name of what is shown, for the title of the tab.
 export const named = signal("");
 
 export function Missing({ what, children }: { what: string; children: preact.ComponentChildren }) {

@@ -1,4 +1,4 @@
-// A whole output: a window into its lines, search on the server in both directions, following what
+// A whole output: a window into its lines, search on the server in both directions, following an output that
 // grows.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useSignal } from "@preact/signals";
@@ -25,12 +25,12 @@ const OVER = 12;
 const LONG = 4096; // letters; a longer line is a window
 const WINDOW = 2048;
 const COPY_MOST = 4_000_000;
-const COUNT_MOST = 300_000_000; // bytes in which errors are counted unasked
+const COUNT_MOST = 300_000_000; // bytes up to which errors are counted without a click
 
 export function Output({ id, refId }: { id: string; refId: string }) {
   const [lines, setLines] = useState<Lines | null>(null);
   const hint = useSignal(refId);
-  const row = useSignal<TimeRow | null>(null); // the call that has printed it
+  const row = useSignal<TimeRow | null>(null); // the call that printed it
   useEffect(() => {
     const l = new Lines(id, refId);
     setLines(l);
@@ -66,27 +66,28 @@ function Viewer({ lines, id, refId, name, row }: { lines: Lines; id: string; ref
   const regex = useSignal(true);
   const taking = useSignal("");
   const folded = useSignal(false);
-  const wrongs = useSignal<Found | null>(null); // the lines that say error
-  const pattern = useSignal(route.peek().query ?? ""); // what was searched
+  const wrongs = useSignal<Found | null>(null); // the lines that look like errors
+  const pattern = useSignal(route.peek().query ?? ""); // the pattern that was searched for
   const typed = useSignal(pattern.peek());
   const searching = useRef<AbortController | null>(null);
   const started = useRef(false);
-  const ending = useRef(false); // the last line is to be seen
+  const ending = useRef(false); // the last line should be visible
   const place = route.value;
   const here = (more: Partial<Route>): Route => ({ view: "output", id, ref: refId, ...more });
 
   lines.changed.value;
   const total = lines.total.value;
-  // A wrapped line is passed by as one row, whatever its height; the last one can come to the top.
+  // A wrapped line counts as one row when scrolling, whatever its height; the last line can be scrolled to the
+  // top.
   const wrapped = wrap.value === "on";
   const high = Math.ceil((box.current?.clientHeight ?? 0) / ROW);
   scroll.resize(total + (wrapped && total ? high - 1 : 0));
 
-  // A place that is gone to stands a third from the top.
+  // A place that the reader jumps to is shown a third below the top.
   const showLine = (n: number, third = true) => {
     const el = box.current!;
     live.value = ending.current = false;
-    if (wrap.peek() === "on") third = false; // what is above may be of any height
+    if (wrap.peek() === "on") third = false; // the lines above may have any height
     scroll.to(el, (n - 1) * ROW - (third ? Math.max(0, (el.clientHeight - ROW) / 3) : 0));
     repaint((x) => x + 1);
   };
@@ -102,7 +103,7 @@ function Viewer({ lines, id, refId, name, row }: { lines: Lines; id: string; ref
     ending.current = true;
     repaint((x) => x + 1);
   };
-  // How many wrapped lines fit above the end is known when they stand there.
+  // How many wrapped lines fit above the end is known only when they are drawn.
   useLayoutEffect(() => {
     const el = box.current!, rows = [...el.querySelectorAll<HTMLElement>(".line-row")];
     if (!wrapped || !ending.current || Number(rows.at(-1)?.dataset.line) !== total) return;
@@ -113,8 +114,8 @@ function Viewer({ lines, id, refId, name, row }: { lines: Lines; id: string; ref
   });
   const standing = () => route.peek().line ?? Math.floor(scroll.top(box.current!)) + 1;
 
-  // ---- search: from where one stands, both ways; the server counts all of them ----
-  // Then the match is to be seen, also where its line is wider than the window.
+  // ---- search: from the reader's place, in both directions; the server counts all matches ----
+  // Then the match must be visible, also where its line is wider than the window.
   const aim = useRef(false);
   const aimed = () => {
     const el = box.current, m = aim.current && el?.querySelector<HTMLElement>(".here mark");
@@ -161,9 +162,9 @@ function Viewer({ lines, id, refId, name, row }: { lines: Lines; id: string; ref
       }
     }
   };
-  // Steps that were asked for while the server was searching.
+  // Steps that the reader asked for while the server was searching.
   const owed = useRef(0);
-  // A search that the server's absence broke off is made again.
+  // A search that was interrupted because the server was away is repeated.
   const again = useRef<(() => void) | null>(null);
   useEffect(() => { const f = again.current; again.current = null; f?.(); }, [comebacks.value]);
 
@@ -200,7 +201,7 @@ function Viewer({ lines, id, refId, name, row }: { lines: Lines; id: string; ref
     if (pattern.peek() !== ERRORS) { pattern.value = ERRORS; typed.value = ""; found.value = null; current.value = null; owed.current = 0; void seek(ERRORS, standing() + (by < 0 ? -1 : 0), by < 0); } else step(by);
   };
 
-  // ---- the first look, and what comes after ----
+  // ---- the first view, and later changes ----
   useLayoutEffect(() => {
     const el = box.current!;
     if (!lines.ready.value) return;
@@ -214,7 +215,7 @@ function Viewer({ lines, id, refId, name, row }: { lines: Lines; id: string; ref
     if (live.value) toEnd();
   }, [lines.changed.value, lines.ready.value, live.value]);
 
-  // Another place in the same output, by a link or by Back.
+  // Another place in the same output, through a link or Back.
   useEffect(() => {
     const el = box.current;
     if (!started.current || !el) return;
@@ -252,7 +253,7 @@ function Viewer({ lines, id, refId, name, row }: { lines: Lines; id: string; ref
     repaint((x) => x + 1);
   };
 
-  // ---- taking it along ----
+  // ---- download ----
   const copy = async () => {
     try {
       const all = lines.bytes.peek() <= COPY_MOST;
@@ -280,7 +281,7 @@ function Viewer({ lines, id, refId, name, row }: { lines: Lines; id: string; ref
   const at = current.value;
   const hits = new Map(found.value?.matches.map((m) => [m.line, m]));
   const pick = found.value && matcherOf(pattern.value, cased.value), put = marks(pick);
-  // A colour may have begun above what is shown.
+  // A colour may have begun above the lines that are shown.
   const pen = new Pen();
   for (let n = Math.max(1, from - 300); n < from; n++) pen.pass(lines.line(n)?.text ?? "");
   const digits = count(total).length;
@@ -300,7 +301,7 @@ function Viewer({ lines, id, refId, name, row }: { lines: Lines; id: string; ref
         <label class="check" title="Regular expression"><input type="checkbox" data-act="regex" checked={regex.value} onChange={(e) => { regex.value = e.currentTarget.checked; if (typed.peek()) search(typed.peek()); }} />.*</label>
         <button type="button" aria-label="Previous match" disabled={!pattern.value || none.value} onClick={() => step(-1)}>↑</button>
         <button type="button" aria-label="Next match" disabled={!pattern.value || none.value} onClick={() => step(1)}>↓</button>
-        <span class="hits" role="status">{busy.value && !at ? "searching…" : wrong.value ? <span class="bad">{show(cut(wrong.value, 200))}{regex.value && ". To search for these very letters switch off .*"}</span>
+        <span class="hits" role="status">{busy.value && !at ? "searching…" : wrong.value ? <span class="bad">{show(cut(wrong.value, 200))}{regex.value && ". To search for exactly these letters, switch off .*"}</span>
           : at ? `${count(at.index + 1)} of ${count(at.total)}` : none.value ? "no match" : ""}</span>
       </form>
       <div class="acts">
@@ -345,14 +346,15 @@ function Viewer({ lines, id, refId, name, row }: { lines: Lines; id: string; ref
   </section>;
 }
 
-// Did the reader come here from the conversation? Then Back is the place where it was left.
+// If the reader came here from the conversation, Back leads to the place that was left there.
 const cameFrom = (id: string) => history.length > 1 && cameFromConversation(id);
 
-// A line that is longer than anybody reads: a window around the match, or around where one moved it.
+// A line that is too long to read: shows a window around the match, or around the place that the reader has
+// moved it to.
 function LongLine({ lines, n, line, match, column, put, drawn }: { lines: Lines; n: number; line: Line; match: Match | undefined; column: number | undefined; put: Paint; drawn: () => void }) {
   const [view, setView] = useState<{ text: string; before: number; after: number; at: number; of: Match | undefined } | null>(null);
   const [moved, setMoved] = useState<number | null>(null);
-  const there = view && view.of === match; // not the window of the match before
+  const there = view && view.of === match; // not the window of the previous match
   useLayoutEffect(() => { if (there) drawn(); }, [there]);
   useEffect(() => { setMoved(null); }, [match?.byte_offset]);
   useEffect(() => {
@@ -375,7 +377,7 @@ function LongLine({ lines, n, line, match, column, put, drawn }: { lines: Lines;
   </>;
 }
 
-// Where in all of it the matches and the errors are.
+// The places of the matches and the errors in the whole output.
 function Rail({ lines, total, choose }: { lines: [number[] | undefined, string][]; total: number; choose: (line: number) => void }) {
   const seen = new Map<number, string>();
   for (const [all, kind] of lines) for (const n of all ?? []) seen.set(Math.round((n / total) * 396), kind); // the last line is above its end
@@ -383,8 +385,8 @@ function Rail({ lines, total, choose }: { lines: [number[] | undefined, string][
     {[...seen].map(([y, kind]) => <i key={y} class={kind} style={{ top: `${y / 4}%` }} />)}</div>;
 }
 
-// What the server found is looked for again in what is shown, to be marked. The browser's own search
-// has no bounds, so that a pattern that could take it long is not tried.
+// What the server found is searched for again in the lines that are shown, to mark it. The browser's own search
+// has no time limit, so a pattern that could take long is not tried.
 function matcherOf(pattern: string, cased: boolean): RegExp | null {
   const bare = pattern.replace(/\\\W/g, "_");
   if (bare.split(/[*+{]/).length > 2 || bare.split("?").length > 9 || /\)[*+{]|\\[1-9k]/.test(bare)) return null;
@@ -406,7 +408,7 @@ function Matches({ found, now, context, pick, errors, setContext, choose }: {
 }) {
   const first = found.matches_before ?? 0;
   return <aside class="matches" aria-label="Matches">
-    <div class="matches-head"><span>{errors ? plural(found.total_matches, "line that says error", "lines that say error") : plural(found.total_matches, "match", "matches")}{found.total_matches > found.matches.length ? `, ${count(first + 1)} to ${count(first + found.matches.length)}` : ""}</span>
+    <div class="matches-head"><span>{errors ? plural(found.total_matches, "line that looks like an error", "lines that look like errors") : plural(found.total_matches, "match", "matches")}{found.total_matches > found.matches.length ? `, ${count(first + 1)} to ${count(first + found.matches.length)}` : ""}</span>
       <label>Context <select value={context} onChange={(e) => setContext(Number(e.currentTarget.value))}>{[0, 1, 3, 5].map((n) => <option key={n} value={n}>{n}</option>)}</select></label></div>
     <ol tabIndex={0} aria-label="List of matches">{found.matches.map((m, i) => <li key={i} class={m === now.match ? "current" : ""}>
       <button type="button" tabIndex={-1} onClick={() => choose(i)}><span class="no">{count(m.line)}</span>

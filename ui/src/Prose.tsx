@@ -11,8 +11,8 @@ import { scriptUrl } from "./trusted";
 import { cut, Long, show } from "./text";
 import { toast } from "./toast";
 
-// How long a text may take. One that took longer is tried again behind all others, in a new worker:
-// it was perhaps the machine that was busy. The last time is the last.
+// How long a text may take. A text that took longer is tried again behind all others, in a new worker, because
+// perhaps the machine was busy. It is not tried a third time.
 const TIME_MS = [250, 5000, 20_000];
 const TEXT_MOST = 64_000;
 const PARAGRAPH_MOST = 4000;
@@ -31,7 +31,7 @@ let worker: Worker | null = null;
 let last = 0;
 interface Job { id: number; text: string; tries: number; skip: number[]; made?: Token[]; done: (t: Token[] | null) => void }
 const SKIP_MOST = 8;
-let reached = -1; // the part that the worker is at
+let reached = -1; // the part that the worker is reading
 const queue: Job[] = [];
 const known = new Map<string, Token[] | null>();
 let timer = 0;
@@ -62,7 +62,7 @@ function finish(tokens: Token[] | null) {
     known.set(job.text, tokens);
     if (known.size > KEPT) known.delete(known.keys().next().value!);
     job.done(tokens);
-    // Shown without some of its parts: they have a second chance.
+    // These texts were shown without some of their parts: they are tried again.
     if (tokens && job.skip.length) { queue.push(job); job.made = tokens; job.skip = []; job.tries = 1; }
   }
   next();
@@ -81,11 +81,12 @@ function lex(text: string, done: (t: Token[] | null) => void): () => void {
   return () => { job.done = () => {}; };
 }
 
-// Is there anything that Markdown would change? Runs that no reader survives are left as they are.
+// Is there anything that Markdown would change? Runs of characters that stall every parser are left as they
+// are.
 const MARKS = /[`*_#>|~[\]]|^\s*([-+]|\d+[.)]) |https?:\/\/|\n\s*\n/m;
 const worth = (text: string) => text.length <= TEXT_MOST && MARKS.test(text) && !/([*_`[\]>~#|-])\1{60}|(> ?){30}|\S{4000}/.test(text) && text.split(/\n\s*\n/).every((p) => p.length <= PARAGRAPH_MOST * 4);
 
-// Reads texts before they are shown, for at most so long: rows that come in above what is read must
+// Reads texts before they are shown, for a limited time: rows that are inserted above the reader's place must
 // have their height from the beginning.
 export function prepare(texts: string[], ms: number): Promise<void> {
   const jobs = texts.filter((t) => worth(t) && !known.has(t)).map((t) => new Promise<void>((done) => { lex(t, () => done()); }));
@@ -101,7 +102,7 @@ function inline(tokens: Token[] | undefined, depth: number): ComponentChildren {
   return tokens.map((t, i) => inlineOne(t, i, depth));
 }
 
-// Of an item of a list of tasks.
+// An item of a list of tasks.
 const box = (t: Token, key: number) => <span key={key} class={`box${t.checked ? " checked" : ""}`} role="img" aria-label={t.checked ? "done" : "open"} />;
 
 function inlineOne(t: Token, key: number, depth: number): ComponentChildren {
@@ -117,12 +118,12 @@ function inlineOne(t: Token, key: number, depth: number): ComponentChildren {
     case "link": {
       const href = t.href ?? "";
       if (!SAFE.test(href) || href.length > 2000) return show(t.raw);
-      // Where it leads stands beside it, unless the words say it.
+      // The target is shown beside the link, unless the link's text is the target.
       const words = t.text ?? "";
       return <span key={key}><a href={href} rel="noopener noreferrer" target="_blank">{inline(t.tokens, depth + 1)}</a>{words !== href && !href.endsWith(words) && <span class="where"> ({show(cut(href.replace(/^https?:\/\//, ""), 60))})</span>}</span>;
     }
     case "text": return t.tokens ? <span key={key}>{inline(t.tokens, depth + 1)}</span> : show(t.raw);
-    default: return show(t.raw); // images of others, HTML and whatever comes: as it stands
+    default: return show(t.raw); // images from other servers, HTML and everything else: as it is written
   }
 }
 
@@ -166,8 +167,8 @@ function block(t: Token, key: number, depth: number): ComponentChildren {
 }
 const blocks = (tokens: Token[] | undefined, depth: number): ComponentChildren => (tokens ?? []).map((t, i) => block(t, i, depth));
 
-// Kerning makes the browser shape a word again for each line it is broken into: with a word of
-// 30,000 letters that takes seconds.
+// Kerning makes the browser shape a word again for each line that it is broken into: for a word of 30,000
+// letters that takes seconds.
 export const kerning = (text: string) => (/\S{500}/.test(text) ? " unkerned" : "");
 
 export function Prose({ text, live = false }: { text: string; live?: boolean }) {

@@ -1,4 +1,4 @@
-// Search over everything: hits by conversation, each a link to the very line.
+// Search over everything: hits by conversation, each with a link to its line.
 import { Bars, Problem, StateIcon } from "./icons";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
@@ -20,7 +20,7 @@ function placeOf(h: Hit, q: string): Route {
   return { view: "conversation", id: h.conversation, message: h.id, from: h.seq };
 }
 
-// Offsets are of bytes.
+// Offsets count bytes.
 function Snippet({ hit: h }: { hit: Hit }) {
   const raw = new TextEncoder().encode(h.snippet), text = new TextDecoder();
   const out: preact.ComponentChildren[] = [];
@@ -32,7 +32,7 @@ function Snippet({ hit: h }: { hit: Hit }) {
   }
   out.push(show(text.decode(raw.slice(at))));
   if (!h.ref) return <span class="hit-text">{out}</span>;
-  // A match in an output stands between its neighbours, each with its number.
+  // A match in an output is shown between the lines around it, each with its number.
   let n = h.line - 1;
   return <span class="hit-lines">{[h.before, out, h.after].map((x) => { n++; return x !== undefined && <><span class="no">{count(n - 1)}</span><span class="hit-text">{typeof x === "string" ? redrawn(x) : x}</span></>; })}</span>;
 }
@@ -44,7 +44,7 @@ const FACETS = [["", "Everything"], ["in:output", "Outputs"], ["role:user", "Wha
 export function SearchView() {
   const q = route.value.query ?? "";
   const answer = useSignal<{ q: string; hits: Hit[] } | null>(null);
-  const found = answer.value?.q === q ? answer.value.hits : null; // what is known of other words is no answer
+  const found = answer.value?.q === q ? answer.value.hits : null; // hits of other words do not count
   const cursor = useSignal("");
   const missing = useSignal(0);
   const partial = useSignal(false);
@@ -72,7 +72,7 @@ export function SearchView() {
   for (const h of found ?? []) groups.set(h.conversation, [...(groups.get(h.conversation) ?? []), h]);
   const facet = q.split(/\s+/).find((w) => FACETS.some(([f]) => f === w) || w.startsWith("tool:")) ?? "";
   const bare = q.split(/\s+/).filter((w) => w && w !== facet).join(" ");
-  // How many of them each button would leave, of what was found without one.
+  // How many hits each button would leave, of those that were found without a button.
   if (!facet && found && !busy.value) counted.current = { bare, hits: found, more: !!cursor.value };
   const all = counted.current.bare === bare ? counted.current.hits : [];
   const tools = [...all.reduce((m, h) => (toolsOf(h).forEach((t) => m.set(t, (m.get(t) ?? 0) + 1)), m), new Map<string, number>())].sort((a, b) => b[1] - a[1]).slice(0, 4);
@@ -105,7 +105,7 @@ function Group({ id, hits, q, bare }: { id: string; hits: Hit[]; q: string; bare
 // The field at the top of every view.
 export function SearchBox() {
   const typed = useSignal(route.peek().view === "search" ? route.peek().query ?? "" : "");
-  // Before the next key is pressed: a later effect would overwrite what was typed meanwhile.
+  // This must happen before the next key is pressed: a later effect would overwrite what was typed meanwhile.
   useLayoutEffect(() => { typed.value = route.value.view === "search" ? route.value.query ?? "" : ""; }, [route.value.view, route.value.query]);
   return <form class="everywhere" role="search" aria-label="Everything" onSubmit={(e) => { e.preventDefault(); if (typed.peek().trim()) { go({ view: "search", id: "", query: typed.peek().trim() }); (document.activeElement as HTMLElement).blur(); } }}>
     <input id="everywhere" type="search" aria-label="Search everything" placeholder="Search everything" value={typed.value} onInput={(e) => { typed.value = e.currentTarget.value; }} onKeyDown={(e) => { if (e.key === "Escape") e.currentTarget.blur(); }} />

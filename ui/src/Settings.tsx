@@ -1,4 +1,4 @@
-// What this browser is to do, and what the server was told: theme, density, keys, notifications,
+// The settings of this browser, and what the server was configured with: theme, density, keys, notifications,
 // token, prices.
 import { useEffect } from "preact/hooks";
 import { useSignal, type Signal } from "@preact/signals";
@@ -22,13 +22,13 @@ export function Settings() {
   const ask = (on: boolean) => {
     refused.value = "";
     if (!on) return;
-    const no = () => { notify.value = "off"; refused.value = "The browser does not let this page notify."; };
+    const no = () => { notify.value = "off"; refused.value = "The browser does not let this page show notifications."; };
     if (typeof Notification === "undefined") no(); else void Notification.requestPermission().then((p) => { if (p !== "granted") no(); });
   };
   const all = Object.entries(prices.value ?? {});
   return <section class="stats settings" id="settings" tabIndex={0} aria-label="Settings">
     <h2>Settings</h2>
-    <p class="quiet">They hold in this browser.</p>
+    <p class="quiet">They apply to this browser only.</p>
     <h3>Looks</h3>
     <Choice name="Theme" of={theme} all={THEMES} />
     <Choice name="Rows" of={density} all={DENSITIES} />
@@ -36,10 +36,10 @@ export function Settings() {
     <Switch of={wrap} words="Wrap the long lines of outputs" />
     <h3>Keys and notifications</h3>
     <Switch of={letters} words="Letters are commands (? lists them)" />
-    <Switch of={notify} words="Notify me when a call waits and this page is out of sight" onChange={ask} />
+    <Switch of={notify} words="Notify me when a call waits and this page is in the background" onChange={ask} />
     {refused.value && <p class="problem" role="alert">{refused}</p>}
     <h3>Token</h3>
-    <p>It stands in this page's address and is stored nowhere. <code>{show(cut(currentToken(), 8))}…</code></p>
+    <p>It is in this page's address and is not stored anywhere. <code>{show(cut(currentToken(), 8))}…</code></p>
     <p class="buttons"><button type="button" data-act="copy-address" onClick={() => copied(location.href.replace(/&\/.*$/, "&/"), "Copied, with the token.")}>Copy the address with the token</button>
       <button type="button" data-act="leave" onClick={() => { history.replaceState(null, "", "#/"); location.reload(); }}>Leave: forget the token here</button></p>
     <h3>Prices</h3>

@@ -1,5 +1,5 @@
-// The conversations: filter, open, rename, delete and take back. Below the filter all of it is one
-// stop of the Tab key: the arrows walk buttons, entries and links.
+// The conversations: filter, open, rename, delete and restore. Everything below the filter is one stop of the
+// Tab key: the arrow keys move through buttons, entries and links.
 import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { ask, send } from "./api";

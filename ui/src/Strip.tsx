@@ -1,4 +1,4 @@
-// The tape of a conversation, small: what was at work, in order, what failed in red.
+// The tape of a conversation, small: when the model and the tools worked, in order, with failures in red.
 import type { Item } from "./list";
 
 const COLOURS: Record<string, string> = { m: "--bar-model", t: "--bar-tool", e: "--bar-err" };

@@ -1,5 +1,5 @@
-// Where the time went: every reply and every call as a bar, and the tape, which is the same in one
-// strip. Time in which nothing but a person was awaited is folded out of the scale.
+// Where the time went: every reply and every call as a bar, and the tape, which shows the same in one strip.
+// Times in which only a person was waited for are folded.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { signal, useSignal } from "@preact/signals";
 import { get, sleep } from "./api";
@@ -33,7 +33,7 @@ export class Times {
   readonly prices = signal<Prices | undefined>(undefined);
   readonly skew = signal(0); // the server's clock minus ours
   readonly more = signal(false);
-  readonly whole = signal(false); // all rows have come once
+  readonly whole = signal(false); // all rows have arrived once
   private seq = -1;
   private busy: Promise<void> | null = null;
   private dirty = false;
@@ -49,7 +49,7 @@ export class Times {
     return this.busy = this.load().catch(() => { this.seq = -1; }).finally(() => { this.busy = null; if (this.dirty) { this.dirty = false; this.seq = -1; void this.look(lastSeq); } });
   }
 
-  // Rows that have their result do not change: only those from the first open one on are asked for.
+  // Rows that have their result do not change: only those from the first open one on are requested.
   private async load() {
     const known = this.rows.peek();
     const open = known.findIndex((r) => r.state === "open" || r.state === "queued");
@@ -64,13 +64,13 @@ export class Times {
       this.prices.value = a.prices;
       this.skew.value = a.now - Date.now();
       from = a.next;
-      // What is there is shown while the rest comes, more rarely the more there is.
+      // The rows that have arrived are shown while the rest is loading, less often the more rows there are.
       if (from !== undefined && rows.length >= told * 2) { this.rows.value = rows.slice(); told = rows.length; }
     }
     this.more.value = from !== undefined;
     this.rows.value = rows;
     this.whole.value = true;
-    // The sums of a long one may take longer than its rows.
+    // The sums of a long conversation may take longer than its rows.
     const t = this.totals.peek();
     if (t && !t.whole && t.seq !== this.summed) { this.summed = t.seq; this.dirty = true; await sleep(200); }
   }
@@ -84,7 +84,7 @@ export const statusOf = (r: TimeRow, asked: Set<string>, live: boolean): Status 
   r.state === "complete" ? "done" : r.state === "error" ? "error" : r.state === "denied" ? "denied" : r.state === "interrupted" ? "interrupted" : r.state === "cut" ? "cut"
     : asked.has(r.id) ? "waiting" : !live ? "unrecorded" : r.state === "queued" ? "queued" : "running";
 
-// The run may know better than the rows, which are older, that a call has begun.
+// The run may know that a call has begun before the rows do, which are older.
 function statusesOf(rows: TimeRow[], asked: Set<string>, live: boolean, begun: string): Status[] {
   const run = new Set(begun.split("\n"));
   return rows.map((r) => { const s = statusOf(r, asked, live); return s === "queued" && run.has(r.id) ? "running" : s; });
@@ -98,7 +98,7 @@ function scaleOf(rows: TimeRow[], asked: Set<string>, live: boolean, begun: stri
     return { bars, breaks: [], span: 0, lanes: 2 };
   }
   const ends = timed.map((r, i) => ({ r, status: all[i]! })).map(({ r, status }) => ({ r, status, from: r.at, to: r.at + Math.max(1, r.ms ?? (status === "running" || status === "waiting" ? at - r.at : 1)) }));
-  // Pieces of time in which something was at work; a call that waits for a person is none.
+  // Pieces of time in which something was working; a call that waits for a person does not count.
   const pieces = ends.filter((e) => e.status !== "waiting").map((e) => [e.from, e.to] as [number, number]).sort((a, b) => a[0] - b[0]);
   for (const e of ends) if (e.status === "waiting") pieces.push([e.from, e.from + 1]);
   pieces.sort((a, b) => a[0] - b[0]);
@@ -138,8 +138,7 @@ const RANK: Record<string, number> = { waiting: 5, error: 4, indeterminate: 3, r
 const css = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const colourOf = (b: Bar) => (b.status === "error" ? "--bar-err" : b.status === "waiting" ? "--wait" : b.status === "running" ? "--run" : b.status === "denied" || b.status === "indeterminate" ? "--odd" : b.row.k === "reply" ? "--bar-model" : "--bar-tool");
 
-// The tape: the worst state of each pixel wins.
-// While rows are still coming they have only their part of it.
+// The tape: the worst state in each pixel wins. While rows are still loading, they take only their part of it.
 function Tape({ scale, choose, at, part, calls, all }: { scale: Scale; choose: (b: Bar) => void; at: number; part: number; calls: number; all: number }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const bars = scale.bars;
@@ -161,7 +160,7 @@ function Tape({ scale, choose, at, part, calls, all }: { scale: Scale; choose: (
       g.fillStyle = colour(colourOf(b));
       const y = b.row.k === "reply" ? 1 : 10 + Math.min(b.lane - 1, scale.lanes) * step;
       g.fillRect(x, y, w, b.row.k === "reply" ? 7 : Math.max(b.status === "error" ? 3 : 1.5, step - 1));
-      // Where it failed, or waits, is seen at any size.
+      // Failures and waiting calls are visible at any size.
       if (b.status === "error" || b.status === "waiting") g.fillRect(Math.max(0, Math.min(W - 3, x + w - 3)), 9, 3, 24);
     }
     g.strokeStyle = css("--edge");
@@ -189,7 +188,7 @@ function useScale(c: Conversation, order: boolean): Scale {
   const live = !!c.run.value && !c.run.value.over.value;
   const asked = new Set(approvals.value.filter((a) => a.conversation === c.id).map((a) => a.call));
   const key = useRef<{ rows: TimeRow[]; live: boolean; begun: string; asked: string; order: boolean; at: number; scale: Scale } | null>(null);
-  // While something is open the scale grows in steps, not with every tick.
+  // While something is open, the scale grows in steps and not with every tick.
   const open = live && rows.some((r) => r.state === "open");
   const at = open ? Math.floor((now.value + c.times.skew.value) / 1000) * 1000 : 0;
   const names = [...asked].join(), begun = c.run.value?.begun.value ?? "";
@@ -198,7 +197,7 @@ function useScale(c: Conversation, order: boolean): Scale {
   return key.current.scale;
 }
 
-// The header of a conversation: what it came to, and the tape.
+// The header of a conversation: its figures, and the tape.
 export function Vitals({ conversation: c }: { conversation: Conversation }) {
   const scale = useScale(c, false);
   const t = c.times.totals.value;
@@ -213,12 +212,12 @@ export function Vitals({ conversation: c }: { conversation: Conversation }) {
   const all = whole ? scale.bars.length : Math.max(scale.bars.length, t.calls + t.replies);
   const choose = (b: Bar) => goTo(c, b.row, true);
   return <div class="vitals">
-    <p class="facts-line"><span class={`state-word s-${state}`}><StateIcon status={state} />{waits ? "Waits for you" : live ? "At work" : "At rest"}</span>
+    <p class="facts-line"><span class={`state-word s-${state}`}><StateIcon status={state} />{waits ? "Waits for you" : live ? "At work" : "Idle"}</span>
       {t.workMs > 0 && <span title={plural(Math.round(t.workMs), "millisecond")}>{duration(t.workMs)} at work</span>}
       {t.calls > 0 && <span>{plural(t.calls, "call")}</span>}
       {(t.tokens[0] > 0 || t.tokens[1] > 0) && <span title={`${count(t.tokens[0])} in (${count(t.tokens[2])} of them cached), ${count(t.tokens[1])} out`}>{short(t.tokens[0])} tokens in, {short(t.tokens[1])} out</span>}
       {money.sum > 0 && <span title={money.unpriced.length ? `without a price: ${money.unpriced.join(", ")}` : "from the prices of your configuration"}>{dollars(money.sum)}{money.unpriced.length ? "+" : ""}</span>}
-      {t.kept > 0 && <span class="kept" title={`${plural(t.kept, "byte")} stand in outputs and were kept out of contexts`}>{bytes(t.kept)} kept out</span>}
+      {t.kept > 0 && <span class="kept" title={`${plural(t.kept, "byte")} are in outputs and were kept out of contexts`}>{bytes(t.kept)} kept out</span>}
       {t.models.slice(0, 2).map((m) => <span key={m.name}>{show(cut(m.name, 40))}</span>)}
     </p>
     {scale.bars.length > 0 && <Tape scale={scale} choose={choose} at={chosen} part={whole ? 1 : scale.bars.length / all} calls={whole ? calls : t.calls} all={all} />}
@@ -233,7 +232,7 @@ function goTo(c: Conversation, r: TimeRow, replace = false) {
   go({ view: "conversation", id: c.id, from: r.seq, ...(r.k === "call" ? { call: r.id } : { message: r.id }) }, replace);
 }
 
-// What siblings share at the front says nothing about one of them: the first of them has it.
+// A beginning that siblings share says nothing about one of them: only the first one shows it.
 function hintsOf(rows: TimeRow[]): Map<TimeRow, string> {
   const out = new Map<TimeRow, string>();
   for (const words of [1, 2]) {
@@ -261,13 +260,13 @@ export function Waterfall({ conversation: c, wide }: { conversation: Conversatio
   const [top, setTop] = useState(0);
   const focus = useSignal(0);
   const rows = c.times.rows.value, t = c.times.totals.value;
-  // Breaks that cannot be told apart are one.
+  // Breaks that are too close to tell apart become one.
   const breaks = useMemo(() => [...new Map(scale.breaks.map((x) => [Math.round(x.at * 60), x])).values()], [scale]);
   const bars = useMemo(() => new Map(scale.bars.map((b) => [b.row, b])), [scale]);
   const prices = c.times.prices.value;
   const took = (r: TimeRow) => r.ms ?? 0;
   const paid = (r: TimeRow) => (r.tokens ? cost(prices, r.model ?? "", r.tokens) ?? (r.tokens[0] + r.tokens[1]) / 1e9 : 0);
-  // Not with every row that is scrolled by: there may be a hundred thousand.
+  // Not for every row that is scrolled past: there may be a hundred thousand.
   const { list, hints, slow, calls, replies } = useMemo(() => {
     const list = sort.value === "slowest" ? rows.filter((r) => r.k !== "user").sort((a, b) => took(b) - took(a)) : sort.value === "costliest" ? rows.filter((r) => r.k === "reply").sort((a, b) => paid(b) - paid(a))
       : sort.value === "failed" ? rows.filter((r) => r.state === "error" || r.state === "denied") : rows;
@@ -275,7 +274,7 @@ export function Waterfall({ conversation: c, wide }: { conversation: Conversatio
     const slow = times.length >= 5 ? Math.max(1, times[Math.floor(times.length * 0.9)]!) : Infinity;
     return { list, hints: hintsOf(list), slow, calls: times.length, replies: rows.filter((r) => r.k === "reply").length };
   }, [rows, sort.value, prices]);
-  // The selected row is where the reader is.
+  // The selected row is the one at the reader's place.
   const here = c.here.value;
   useEffect(() => {
     const el = box.current!, i = here ? list.findIndex((r) => isHere(r, here)) : -1;

@@ -1,5 +1,5 @@
-// A tool call: one line that says how it went, and everything behind it. One that failed opens at
-// what is wrong.
+// A tool call: one line that says how it went, and everything else behind it. A failed call opens at the lines
+// that say what is wrong.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { get } from "./api";
@@ -29,7 +29,7 @@ const STUB = "[INCOMPLETE:";
 export const ERRORS = "\\b(error|exception|traceback|panic|fatal|fail(ed|ure|ing)?)\\b|AssertionError|\\w+Error:|\\b(E|FAIL)[: ]";
 const parse = (s: string): unknown => { try { return JSON.parse(s); } catch { return undefined; } };
 
-// The command a person would recognise, where it is one.
+// The command that a person would recognise, if the call has one.
 export function commandOf(name: string, args: string): string | null {
   if (!SHELLS.test(name)) return null;
   const a = parse(args) as Record<string, unknown> | null | undefined;
@@ -132,7 +132,7 @@ function Folded({ words, children }: { words: string; children: preact.Component
 // ---- what is wrong ----
 interface Wrongs { rows: { n: number; text: string; hit: boolean }[]; first: number; total?: number }
 
-// Three before, eight behind, joined where they meet.
+// Three lines before, eight lines after, joined where they meet.
 function rowsOf(hits: { line: number; content: string; before: string[]; after: string[] }[]): Wrongs["rows"] {
   const rows = new Map<number, { n: number; text: string; hit: boolean }>();
   const put = (n: number, text: string, hit: boolean) => { if (hit || !rows.has(n)) rows.set(n, { n, text, hit }); };
@@ -155,7 +155,7 @@ function wrongsOf(text: string): Wrongs {
   return { rows, first: some.length ? some[0]! + 1 : Math.max(1, lines.length - 19), total: hits.length };
 }
 
-// The lines around those that the server says are wrong.
+// The lines around those that the server reports as errors.
 async function linesAt(path: string, numbers: number[], stop: AbortSignal): Promise<Wrongs> {
   const hits = await Promise.all(numbers.map(async (line) => {
     const from = Math.max(1, line - 3), at = line - from;
@@ -183,7 +183,7 @@ function Wrong({ call: c, conversation, seq }: { call: Call; conversation: Conve
     return () => stop.abort();
   }, [c.ref?.id, text, numbers.join()]);
   const place = (line?: number) => ({ view: "output" as const, id: conversation.id, ref: c.ref?.id ?? "", ...(line ? { line } : {}) });
-  // Opened before the line is known: when it is.
+  // Opened before the line was known: scrolls there as soon as it is.
   const owed = useRef(false);
   useEffect(() => { if (found && owed.current) go(place(found.first)); }, [found]);
   const first = found?.first ?? numbers[0];
@@ -208,13 +208,13 @@ function withPaths(text: string, id: string): preact.ComponentChildren {
   const out: preact.ComponentChildren[] = [];
   let at = 0;
   for (const m of text.matchAll(/(?:[\w.@+-]*\/)*[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,5}(?=[:(]\d)/g)) {
-    out.push(show(text.slice(at, m.index)), <a class="path" data-path tabIndex={-1} href={hrefOf({ view: "search", id: "", query: `"${m[0]}" conversation:${id}` })} title={`Where else ${m[0]} stands in this conversation`}>{m[0]}</a>);
+    out.push(show(text.slice(at, m.index)), <a class="path" data-path tabIndex={-1} href={hrefOf({ view: "search", id: "", query: `"${m[0]}" conversation:${id}` })} title={`Where else ${m[0]} occurs in this conversation`}>{m[0]}</a>);
     at = m.index + m[0].length;
   }
   return at ? [...out, show(text.slice(at))] : show(text);
 }
 
-// The calls that followed, and how the same one ended later. No guesses.
+// The calls that followed, and how the same call ended later. Nothing is guessed.
 function Next({ call: c, conversation, seq }: { call: Call; conversation: Conversation; seq: number }) {
   const rows = conversation.times.rows.value;
   const here = rows.findIndex((r) => r.k === "call" && r.id === c.id && r.seq === seq);
@@ -251,7 +251,7 @@ function Steps({ call: c, last }: { call: Call; last: number }) {
   </li>)}</ol>;
 }
 
-// The output of a running tool has a file before it has a result.
+// The output of a running tool is a file before the call has a result.
 function FollowLink({ call, conversation }: { call: Call; conversation: Conversation }) {
   const note = useSignal("");
   const find = async () => {

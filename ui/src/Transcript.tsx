@@ -1,4 +1,4 @@
-// The transcript: a window of rows that grows towards where one scrolls.
+// The transcript: a window of rows that grows in the direction in which the reader scrolls.
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { ask, send } from "./api";
@@ -16,7 +16,7 @@ import { opened } from "./opened";
 import { copied, LINKED, toast } from "./toast";
 
 const NEAR = 900; // pixels from an end at which the next page is fetched
-const CALLS = 100; // of one message in the document at once
+const CALLS = 100; // of one message, in the document at the same time
 
 const rowsOf = (el: Element) => [...el.querySelectorAll<HTMLElement>("[data-row]")];
 
@@ -33,11 +33,11 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
   const acts = useRef<Element | null>(null);
   const last = useRef(""); // the row that had the focus last
 
-  // The first row that begins on the screen; where one row fills it, that one. What grows above it
-  // then moves nothing that is read.
+  // The first row that begins on the screen, or the row that fills the screen. Rows that grow above it then do
+  // not move what is read.
   const remember = () => {
     const el = box.current;
-    if (!el) return; // the reader has left meanwhile
+    if (!el) return; // the reader has gone away meanwhile
     const edge = el.getBoundingClientRect();
     let filling: HTMLElement | null = null;
     for (const row of el.querySelectorAll<HTMLElement>("article, .mark, .tool")) {
@@ -52,10 +52,10 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
     anchor.current = filling ? { key: filling.dataset.row!, top: filling.getBoundingClientRect().top - edge.top, at: el.scrollTop } : null;
   };
 
-  // Our own corrections are no move of the reader's.
+  // Corrections by this code do not count as scrolling by the reader.
   const moved = () => { if (!anchor.current || Math.abs(box.current!.scrollTop - anchor.current.at) > 2) remember(); };
 
-  // The timeline goes along: to the row with the focus while that is on the screen, or else to the first one.
+  // The timeline follows: to the row with the focus while that is on the screen, otherwise to the first row.
   const along = () => {
     const edge = box.current?.getBoundingClientRect();
     if (!edge) return;
@@ -68,7 +68,7 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
   const scrolled = () => {
     const el = box.current;
     if (!el) return;
-    if (!stick.current) hold(); // what grew since then has not been held yet
+    if (!stick.current) hold(); // rows that have grown since then are not corrected yet
     const below = el.scrollHeight - el.scrollTop - el.clientHeight;
     stick.current = below < 40 && c.atEnd.peek();
     away.value = !stick.current && (below > 400 || !c.atEnd.peek());
@@ -79,7 +79,7 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
     else if (below < NEAR && !c.atEnd.peek()) void c.later();
   };
 
-  // The place, for whoever comes back to this entry of the history.
+  // The place, for a reader who comes back to this entry of the history.
   useEffect(() => {
     keepPlace(() => {
       if (!box.current || !c.pages.peek().length) return null;
@@ -99,7 +99,7 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
     const el = box.current, a = anchor.current;
     const row = el && a ? el.querySelector<HTMLElement>(`[data-row="${CSS.escape(a.key)}"]`) : null;
     if (!el || !a || !row) return;
-    // The reader may have scrolled on since, and the event is still to come.
+    // The reader may have scrolled on since then, and the event is still to come.
     const on = el.scrollTop - a.at;
     const by = row.getBoundingClientRect().top - el.getBoundingClientRect().top - a.top + on;
     if (Math.abs(by) <= 1) return;
@@ -107,14 +107,14 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
     a.at = el.scrollTop - on; // not a.at + by: the browser rounds
   };
 
-  // At the end one stays at the end, unless the reader has begun to leave it.
+  // A reader who is at the end stays at the end, except after beginning to scroll away.
   const follow = () => {
     const el = box.current!;
     if (stick.current && anchor.current && el.scrollTop < anchor.current.at - 2) stick.current = el.scrollHeight - el.scrollTop - el.clientHeight < 40;
     if (stick.current && !target) { el.scrollTop = el.scrollHeight; remember(); } else hold();
   };
 
-  // Rows were added or dropped: what the reader looks at stays where it is.
+  // When rows were added or removed, the rows that the reader looks at stay in their place.
   useLayoutEffect(() => {
     const el = box.current;
     if (!el || !rows.length) return;
@@ -139,7 +139,7 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
         reached.current = target;
         stick.current = false;
         row.scrollIntoView({ block: "start" });
-        // Whoever walks the tape or the timeline stays there.
+        // A reader who is moving along the tape or the timeline stays there.
         if (!document.activeElement?.closest(".tape, .timeline")) row.focus({ preventScroll: true });
         remember();
         return;
@@ -148,14 +148,14 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
     follow();
   });
 
-  // Short pages do not scroll, so the next one is fetched without being asked.
+  // Short pages cannot be scrolled, so the next one is fetched without scrolling.
   useEffect(() => {
     const el = box.current;
     if (!el || !rows.length || el.scrollHeight > el.clientHeight + NEAR) return;
     if (!c.atStart.peek()) void c.earlier(); else if (!c.atEnd.peek()) void c.later();
   });
 
-  // A block that opens, or a text that became Markdown, changes heights without a render here.
+  // A block that opens, or a text that becomes Markdown, changes heights without a render of this component.
   useEffect(() => {
     const watch = new ResizeObserver(() => { const el = box.current; if (el) follow(); });
     watch.observe(box.current!.firstElementChild!);
@@ -183,7 +183,7 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
       rowsOf(el)[0]?.focus();
     });
   };
-  // To the next failure, wherever it is: the server has the list of them all.
+  // To the next failure, wherever it is: the server has a list of all of them.
   const toFailure = async (by: 1 | -1) => {
     await c.failures.look(c.session.peek()?.lastSeq ?? 0).catch(() => {});
     if (!box.current) return;
@@ -234,7 +234,7 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
       if (!row) return;
       last.current = row.dataset.row!;
       if (row.dataset.seq) c.here.value = { seq: Number(row.dataset.seq), call: row.dataset.call };
-      // What can be done with a message is a stop of the Tab key while one is at it.
+      // The actions of a message are a stop of the Tab key only while it has the focus or the pointer.
       const at = row.closest("article");
       if (at === acts.current) return;
       for (const [of, stop] of [[acts.current, -1], [at, 0]] as const) of?.querySelectorAll<HTMLElement>(".message-acts button").forEach((b) => { b.tabIndex = stop; });
@@ -244,7 +244,7 @@ export function Transcript({ conversation: c }: { conversation: Conversation }) 
         {!c.atStart.value && rows.length > 0 && <p class="edge">Earlier messages are loaded as you scroll · records {count(first)}–{count(end)} of {count(all)}</p>}
         {c.problem.value && <p class="problem" role="alert">{c.problem} <button type="button" class="small" data-act="again" onClick={() => { c.problem.value = ""; void c.again!(); }}>Try again</button></p>}
         {!rows.length && !c.problem.value && !c.atEnd.value && <Unloaded />}
-        {!rows.length && !c.problem.value && c.atEnd.value && !c.sending.value && <p class="edge">Nothing has been said yet.</p>}
+        {!rows.length && !c.problem.value && c.atEnd.value && !c.sending.value && <p class="edge">There are no messages yet.</p>}
         {rows.map((r) => <RowView key={r.key} row={r} conversation={c} from={first} all={all} marked={!!target && (r.kind === "message" && (r.id === target || r.calls.some((x) => x.id === target)))} />)}
         {c.sending.value && !rows.some((r) => r.kind === "message" && r.live) && <article class="message user sending" data-row="sending" tabIndex={-1} aria-label="Being sent">
           <header><span class="who">You</span><span class="quiet">sending…</span></header><Prose text={c.sending.value} live /></article>}
@@ -333,7 +333,7 @@ function MessageView({ message: m, conversation, from, marked, all }: { message:
   </article>;
 }
 
-// ---- another way to go on: nothing is overwritten, it is a fork ----
+// ---- another way to continue: nothing is overwritten, it is a fork ----
 async function forkBefore(c: Conversation, m: Message, message?: object): Promise<string> {
   const made = await send<{ id: string }>("POST", `/api/chat-sessions/${encodeURIComponent(c.id)}/fork`, { before: m.id, ...(message ? { message } : {}) });
   return made.id;
@@ -341,7 +341,7 @@ async function forkBefore(c: Conversation, m: Message, message?: object): Promis
 async function regenerate(c: Conversation, m: Message) {
   try {
     const id = await forkBefore(c, m);
-    toast("A fork goes on from before this reply; this one stays as it is.");
+    toast("A fork continues from before this reply; this conversation stays as it is.");
     await goOn(id);
   } catch (e) { toast(`Not regenerated: ${(e as Error).message}`); }
 }
@@ -361,7 +361,7 @@ function Editor({ conversation, message: m, text, done }: { conversation: Conver
     busy.value = true;
     try {
       const id = await forkBefore(conversation, m, { role: "user", content: typed.peek() });
-      toast("A fork goes on from your words; this one stays as it is.");
+      toast("A fork continues from your message; this conversation stays as it is.");
       await goOn(id);
     } catch (e) { toast(`Not sent: ${(e as Error).message}`); busy.value = false; }
   };

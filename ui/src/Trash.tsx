@@ -1,4 +1,5 @@
-// What was deleted, and taking it back. What is removed here is gone for good, so its name is asked.
+// Deleted conversations, and restoring them. What is removed here is gone for good, so its name has to be
+// typed.
 import { Problem } from "./icons";
 import { useEffect } from "preact/hooks";
 import { useSignal } from "@preact/signals";

@@ -1,5 +1,5 @@
-// What waits for a person, in every view: a button that is always there, and a tray that covers
-// nothing that one has to answer.
+// Calls that wait for a person, in every view: a button that is always there, and a tray that covers nothing
+// that has to be answered.
 import { useEffect, useRef } from "preact/hooks";
 import { answered, approvals, trayOpen } from "./approvals";
 import { Card } from "./Approval";
@@ -23,11 +23,11 @@ export function Tray() {
   const before = useRef(0);
   const since = useRef(0);
   if (!trayOpen.value) since.current = Infinity; else if (since.current === Infinity) since.current = Date.now();
-  // One that was answered elsewhere under the reader's eyes stays, and says so.
+  // A call that was answered elsewhere while the reader looked at it stays, and says so.
   const over = [...answered.value.values()].filter((x) => !x.mine && x.at >= since.current && !items.some((a) => a.approval === x.of.approval)).map((x) => x.of);
   useEffect(() => { if (trayOpen.value) box.current?.querySelector<HTMLElement>("[data-approval]")?.focus({ preventScroll: true }); }, [trayOpen.value]);
   useEffect(() => { if (!items.length && before.current && !over.length) trayOpen.value = false; before.current = items.length; }, [items.length]);
-  // Said once to those who do not see it.
+  // Announced once, for screen readers.
   return <>
     <p class="hidden" role="alert">{items.length ? waitWords(items.length) : ""}</p>
     {trayOpen.value && <aside class="tray" id="tray" ref={box} aria-label="Calls that wait for you" onKeyDown={(e) => { if (e.key === "Escape") { e.stopPropagation(); trayOpen.value = false; document.querySelector<HTMLElement>("[data-act=tray]")?.focus(); } }}>

@@ -23,7 +23,7 @@ export interface Home {
   days: { day: string; turns: number; failed: number }[]; models: Used[]; tools: Used[]; prices?: Prices; left: boolean;
 }
 
-// Loads it, and again when something has changed; what took too long to sum up is asked for again.
+// Loads the figures, and again when something has changed; what took too long to sum up is requested again.
 export function useHome(days: number) {
   const home = useSignal<Home | null>(null);
   const problem = useSignal("");
@@ -38,7 +38,7 @@ export function useHome(days: number) {
   return { home, problem };
 }
 
-// Narrows the list to what a number is about.
+// Narrows the list to the conversations that a number counts.
 export const narrow = (words: string, state: "" | "error" | "running" | "waiting" = "") => { filter.value = words; only.value = state; void refreshList(); const box = document.getElementById("filter"); if (!box?.offsetParent) go({ view: "list", id: "" }); requestAnimationFrame(() => box?.focus()); };
 export const Number_ = ({ n, words, state = "", label }: { n: string; words: string; state?: "" | "error"; label: string }) =>
   <button type="button" class="number" aria-label={`${n}: ${label}`} title={label} onClick={() => narrow(words, state)}>{n}</button>;
@@ -57,7 +57,7 @@ export function UsedTable({ list, kind, prices, most }: { list: Used[]; kind: "m
         <td title={plural(u.ms, "millisecond")}>{duration(u.ms)}</td>
         {model && <><td title={`${count(u.tokens[0])} in, ${count(u.tokens[1])} out, ${count(u.tokens[2])} cached`}>{any ? <Number_ n={short(u.tokens[0] + u.tokens[1])} words={`${kind}:${u.name}`} label={`Tokens of ${u.name}`} /> : "—"}</td>
           <td>{c !== undefined && any ? <Number_ n={dollars(c)} words={`${kind}:${u.name}`} label={`Cost of ${u.name}`} /> : any ? <a href={hrefOf({ view: "settings", id: "" })}>set a price</a> : "—"}</td></>}
-        <td title={`${plural(u.kept, "byte")} that stood in outputs and not in contexts`}>{u.kept ? bytes(u.kept) : "—"}</td></tr>;
+        <td title={`${plural(u.kept, "byte")} that were in outputs and not in contexts`}>{u.kept ? bytes(u.kept) : "—"}</td></tr>;
     })}</tbody></table>}</div>;
 }
 

@@ -1,4 +1,4 @@
-// A value of a tool, in the shape that fits it: tree, diff, list of todos, image, coloured text.
+// A value of a tool, in the form that fits it: tree, diff, list of todos, image, coloured text.
 import { useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import { cut, Long, show, terminal } from "./text";
@@ -24,7 +24,7 @@ const entries = (v: Json): [string, Json, string][] => {
   return v.v.map(([k, x], i) => [k, x, words[i]!]);
 };
 
-// Of names that come several times: which one this is.
+// For names that occur several times: which one this is.
 export function again(keys: (string | undefined)[]): string[] {
   const times = new Map<unknown, number>(), seen = new Map<unknown, number>();
   for (const k of keys) times.set(k, (times.get(k) ?? 0) + 1);
@@ -97,7 +97,7 @@ const text = (o: Record<string, unknown>, ...keys: string[]) => {
   return undefined;
 };
 
-// Arguments or a display that mean a change of a text.
+// Arguments or a display that describe a change of a text.
 export function changeOf(value: unknown): { name: string; patch: string } | null {
   if (!value || typeof value !== "object" || Array.isArray(value)) return null;
   const o = value as Record<string, unknown>;
@@ -185,10 +185,10 @@ function shape(value: unknown, display: unknown): ComponentChildren | null {
   return value && typeof value === "object" ? shapeOf(value) : null;
 }
 
-// A result that is text in parts.
+// A result that consists of text parts.
 export const wordsOf = (v: unknown): string[] | null => (Array.isArray(v) && v.length && v.every((p) => p?.type === "text" && typeof p.text === "string") ? v.map((p) => p.text) : null);
 
-// `exact` is the text that it was read from: a tree of it shows what stands there.
+// `exact` is the text that the value was read from: its tree shows exactly that text.
 function shapeOf(v: object, exact?: string): ComponentChildren {
   const parts = Array.isArray(v) ? v : Array.isArray((v as { content?: unknown }).content) ? (v as { content: unknown[] }).content : [v];
   const pictures = parts.map(imageOf).filter((x): x is string => x !== null);

@@ -4,7 +4,7 @@ import { currentToken } from "./route";
 
 export type Connection = "live" | "lost" | "refused";
 export const connection = signal<Connection>("live");
-// Grows whenever the server is there again: whoever shows something looks again.
+// Increases whenever the server is back: everything that shows data then reads it again.
 export const comebacks = signal(0);
 
 export class ApiError extends Error {
@@ -22,7 +22,7 @@ let probing = false;
 let wake = () => {};
 const lostListeners = new Set<() => void>();
 export const onLost = (f: () => void) => { lostListeners.add(f); };
-// When the server was last heard of.
+// When the server last answered.
 export const heardAt = signal(Date.now());
 
 async function probe() {
@@ -54,7 +54,7 @@ export function lost() {
   void probe();
 }
 
-// What the shared stream says of the connection.
+// What the shared stream reports about the connection.
 export function heard(state: Connection) {
   if (state === "refused") connection.value = "refused";
   else if (state === "lost") lost();
@@ -96,7 +96,7 @@ export async function ask(path: string, how: Asking = {}): Promise<Response> {
   throw new ApiError(answer.status, said.error?.code ?? "error", (said.error?.message ?? `status ${answer.status}`) + request);
 }
 
-// A number that JavaScript would spell otherwise, or round, stays as it is written.
+// A number that JavaScript would spell differently, or round, stays as it is written.
 type Raw = { rawJSON?: (source: string) => unknown };
 const asWritten = (_: string, v: unknown, c?: { source: string }) => (typeof v === "number" && c && String(v) !== c.source ? (JSON as Raw).rawJSON?.(c.source) ?? v : v);
 

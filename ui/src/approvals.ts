@@ -10,15 +10,15 @@ import { toast } from "./toast";
 export interface Approval {
   run: string; call: string; approval: string; conversation: string; tool: string; server?: string;
   arguments: string; directory?: string; environment?: string[]; limits?: { seconds?: number; outputBytes?: number; memoryBytes?: number; cpuSeconds?: number }; since: string;
-  elsewhere?: boolean; // another server, or a terminal, asks
+  elsewhere?: boolean; // another server, or a terminal, has asked
 }
 
 export const approvals = signal<Approval[]>([]);
-// What became of one that was here: answered in this window, or not.
+// What became of a call that was in the list: answered in this window, or not.
 export const answered = signal<Map<string, { of: Approval; word: string; at: number; mine: boolean }>>(new Map());
 export const trayOpen = signal(false);
 
-const mine = new Set<string>(); // answered here, or on its way
+const mine = new Set<string>(); // answered here, or being sent
 function note(of: Approval, word: string) {
   const next = new Map(answered.peek());
   next.set(of.approval, { of, word, at: Date.now(), mine: mine.has(of.approval) });
@@ -26,7 +26,7 @@ function note(of: Approval, word: string) {
   answered.value = next;
 }
 
-// One that left without an answer from here: its run knows why.
+// A call that disappeared without an answer from this window: its run knows why.
 function learn(a: Approval) {
   note(a, "No longer asked");
   let here = false;
@@ -41,7 +41,8 @@ function learn(a: Approval) {
   });
 }
 
-// Seen also where this page is not. Windows share the tag, so that one of them is heard.
+// The notification is also seen while the page is in the background. Windows share the tag, so that only one of
+// them notifies.
 function call(a: Approval, n: number) {
   try {
     const said = new Notification(n === 1 ? "A call waits for you" : `${n} calls wait for you`, { body: plain(`${a.tool} ${a.arguments}`, 120), tag: a.approval });
@@ -67,7 +68,7 @@ export async function answer(a: Approval, yes: boolean) {
     note(a, yes ? "Allowed" : "Denied");
   } catch (e) {
     mine.delete(a.approval);
-    if (!approvals.peek().some((x) => x.approval === a.approval)) learn(a); // somebody was quicker
+    if (!approvals.peek().some((x) => x.approval === a.approval)) learn(a); // somebody else was faster
     throw e;
   }
 }

@@ -39,8 +39,8 @@ export class Conversation {
   readonly failure = signal("");
   readonly failures: Failures;
   readonly times: Times;
-  readonly here = signal<{ seq: number; call?: string | undefined } | null>(null); // the row where the reader is
-  readonly failure_at = signal(0); // which of them one looks at, from 1
+  readonly here = signal<{ seq: number; call?: string | undefined } | null>(null); // the row at the reader's place
+  readonly failure_at = signal(0); // which of them is shown, from 1
   private stop = new AbortController();
   private busy = false;
   private path: string;
@@ -62,12 +62,13 @@ export class Conversation {
   private async view(query: string): Promise<View> {
     const v = await get<View>(`${this.path}/messages?facts=1&tokens=false&${query}`, this.stop.signal, true);
     if (!hasOpenCalls(v)) return v;
-    // This view leaves open calls open; one that a model could read says what became of them.
+    // This view leaves open calls open; the view for a model says what became of them.
     const repaired = await get<View>(`${this.path}/messages?format=openai&tokens=false&after=${v.firstSeq - 1}&before=${v.lastSeq + 1}`, this.stop.signal);
     return { ...v, repairs: [...v.repairs, ...repaired.repairs.filter((r) => !v.repairs.some((x) => x.seq === r.seq && x.class === r.class))] };
   }
 
-  // It is made with its first message, which waits to be sent: until then there is nothing to ask for.
+  // The conversation is made with its first message, which is still in the outbox: until then there is nothing
+  // to request.
   private unmade() { return waiting(outbox.peek(), this.id)?.title !== undefined; }
 
   private async begin(from?: number) {
@@ -78,7 +79,7 @@ export class Conversation {
     } catch (e) { this.complain(e, () => this.begin(from)); }
   }
 
-  again: (() => Promise<void>) | null = null; // what failed, to be tried once more
+  again: (() => Promise<void>) | null = null; // what failed, to be tried again
   private complain(e: unknown, again: () => Promise<void>) {
     if (this.stop.signal.aborted) return;
     if (e instanceof Unreachable) {
@@ -91,8 +92,8 @@ export class Conversation {
     this.problem.value = String((e as Error).message);
   }
 
-  // Answers come in any order. Of the jumps to another place the latest counts, and a page is added
-  // to the rows that it was asked for and to no others.
+  // Answers may arrive in any order. Of several jumps to another place the latest one counts, and a page is
+  // added only to the rows that it was requested for.
   private jumps = 0;
 
   // The last page: where a reader begins.
@@ -167,7 +168,7 @@ export class Conversation {
     });
   }
 
-  // What came behind the last page: it is fetched again, because results may have joined it.
+  // The records after the last page. That page is fetched again, because results may have joined it.
   private async refreshNow(): Promise<void> {
     if (!this.atEnd.peek()) return;
     const last = this.pages.peek().at(-1);
@@ -190,7 +191,7 @@ export class Conversation {
 
   private lastKnown() { return this.pages.peek().at(-1)?.last ?? 0; }
 
-  // One at a time; who asks meanwhile gets the one behind it.
+  // One request at a time; a call meanwhile gets the result of the next one.
   private looking: Promise<void> | null = null;
   private lookAgain: Promise<void> | null = null;
   look(): Promise<void> {
@@ -216,7 +217,7 @@ export class Conversation {
     if (before !== undefined && (s.lastSeq > this.lastKnown() || s.lastSeq !== before) && !this.busy) await this.refreshEnd();
   }
 
-  // What the last run said before it broke off may stand in its journal only.
+  // The last words of a run that broke off may be only in its journal.
   private brokenOff(r: RunInfo | undefined) {
     return r && !this.run.peek() && BROKEN.has(r.reason ?? "") ? r : undefined;
   }
@@ -240,7 +241,7 @@ export class Conversation {
     }
   }
 
-  // The transcript: what is stored, the live run over it, what is on its way.
+  // The transcript: what is stored, then the live run, then what is being sent.
   rows(): Row[] {
     const run = this.run.value;
     const stored = this.pages.value.flatMap((p) => p.rows);
@@ -267,7 +268,7 @@ export class Conversation {
         await (this.pages.peek().length ? this.refreshEnd() : this.loadEnd());
         return;
       } catch (e) {
-        if (!(e instanceof Unreachable)) return; // the next look does it
+        if (!(e instanceof Unreachable)) return; // the next look fetches it
         await sleep(500, this.stop.signal);
       }
     }
@@ -275,7 +276,7 @@ export class Conversation {
 
   goOn() { return this.start(`${this.path}/continue`, {}, crypto.randomUUID()); }
 
-  // Sent again under the same key until there is an answer: it is stored once.
+  // Sent again with the same key until there is an answer: it is stored once.
   private async start(path: string, body: object, key: string) {
     while (!this.stop.signal.aborted) {
       try {
@@ -295,7 +296,7 @@ export class Conversation {
   }
 }
 
-// A stored call that the run knows more about.
+// A stored call about which the run knows more.
 function overlay(m: Message, run: Run): Message {
   const live = run.messages.find((x) => x.id === m.id);
   if (!live) return m;

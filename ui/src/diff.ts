@@ -1,13 +1,13 @@
 // What changed between two texts, line by line, as hunks of a unified diff (Myers' algorithm).
-const MOST = 500; // edits; a text that changed more was replaced
+const MOST = 500; // edits; a text with more changes counts as replaced
 const CONTEXT = 3;
 
-// How far each diagonal has come; the middle one is at MOST + 1.
+// How far each diagonal has got; the middle one is at MOST + 1.
 type Far = Int32Array;
 const isDown = (far: Far, k: number, d: number) => k === -d || (k !== d && far[k + MOST]! < far[k + MOST + 2]!);
 const before = (far: Far, k: number, down: boolean) => far[k + MOST + (down ? 2 : 0)]!;
 
-// What was reached with 0, 1, 2... edits before the end was. Null: it takes too many.
+// What was reached with 0, 1, 2... edits before the end was. Null: it needs too many edits.
 function reached(a: string[], b: string[]): Far[] | null {
   const all: Far[] = [];
   for (let far: Far = new Int32Array(2 * MOST + 3), d = 0; d <= MOST; d++) {
@@ -24,7 +24,7 @@ function reached(a: string[], b: string[]): Far[] | null {
   return null;
 }
 
-// Every line of both, in order, behind its sign.
+// Every line of both texts, in order, after its sign.
 function edits(a: string[], b: string[]): string[] {
   const all = reached(a, b), out: string[] = [];
   if (!all) return [...a.map((l) => `-${l}`), ...b.map((l) => `+${l}`)];

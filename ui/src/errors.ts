@@ -1,4 +1,4 @@
-// The failures of a conversation, all of them: the server knows them, whichever rows are loaded.
+// All failures of a conversation: the server knows them, whichever rows are loaded.
 import { signal } from "@preact/signals";
 import { get, sleep } from "./api";
 
@@ -15,8 +15,8 @@ export class Failures {
 
   constructor(private id: string) {}
 
-  // Records that come during a look are looked at after it. A look that failed is repeated by the
-  // next one.
+  // Records that arrive during a request are looked at after it. A request that failed is repeated by the next
+  // one.
   look(lastSeq: number): Promise<void> {
     if (lastSeq === this.seq) return this.busy ?? Promise.resolve();
     this.seq = lastSeq;
@@ -29,8 +29,8 @@ export class Failures {
 
   close() { this.stop.abort(); }
 
-  // Failures never go away, so only what is new is fetched. Of a long conversation the server reads a
-  // part at a time: it is asked again until it has read all of it.
+  // Failures never disappear, so only new ones are fetched. The server reads a long conversation part by part:
+  // it is asked again until it has read all of it.
   private async load() {
     const { signal } = this.stop;
     for (let before = -1; ;) {
@@ -45,12 +45,12 @@ export class Failures {
     }
   }
 
-  // The next one from a place: `seq` and `call` are those of the row where one stands.
+  // The next failure from a place: `seq` and `call` are those of the row at the reader's place.
   next(by: 1 | -1, seq: number, call: string | undefined): Failure | undefined {
     const all = this.all.peek();
     const here = call === undefined ? -1 : all.findIndex((f) => f.seq === seq && f.call === call);
     if (here >= 0) return all[here + by];
-    // From where no more of them come one goes on at the other end.
+    // After the last failure, the search continues at the other end.
     return (by > 0 ? all.find((f) => f.seq > seq || (f.seq === seq && f.call !== "")) : all.findLast((f) => f.seq < seq || (f.seq === seq && call !== undefined && f.call === ""))) ?? all.at(by > 0 ? 0 : -1);
   }
 }

@@ -11,7 +11,7 @@ export function bytes(n: number): string {
 
 export const count = (n: number) => n.toLocaleString("en-US");
 export const plural = (n: number, word: string, many = `${word}s`) => `${count(n)} ${n === 1 ? word : many}`;
-// 128 k, 18.2 M: the exact number belongs into a title.
+// 128 k, 18.2 M: the title should have the exact number.
 export const short = (n: number) => (n < 1000 ? String(n) : n < 999_500 ? `${n < 9950 ? (n / 1000).toFixed(1) : Math.round(n / 1000)} k` : `${(n / 1e6).toFixed(n < 9.95e6 ? 1 : 0)} M`);
 export const dollars = (n: number) => (n === 0 ? "$0" : n < 0.01 ? `$${n.toPrecision(2)}` : `$${n.toFixed(2)}`);
 
@@ -23,7 +23,7 @@ export function duration(ms: number): string {
   return !h ? `${Math.floor(s / 60)} min ${s % 60} s` : h < 100 ? `${h} h ${Math.floor((s % 3600) / 60)} min` : d < 1000 ? `${d} d ${h % 24} h` : d < 365e4 ? `${count(Math.round(d / 365))} y` : "> 9,999 y";
 }
 
-// Ticks while the page is seen, so that times stay true.
+// Ticks while the page is visible, so that times stay correct.
 export const now = signal(Date.now());
 setInterval(() => { if (!document.hidden) now.value = Date.now(); }, 1000);
 document.addEventListener("visibilitychange", () => { now.value = Date.now(); });

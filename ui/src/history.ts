@@ -11,7 +11,7 @@ export interface Call {
   arguments: string;
   status: Status;
   result?: unknown;
-  failed: boolean; // the result is what the tool said when it failed
+  failed: boolean; // the result is the error text of the tool
   duration?: number;
   startedAt?: number;
   invokedAt?: string;
@@ -20,7 +20,7 @@ export interface Call {
   display?: unknown;
   exitCode?: number;
   repair?: { class: string; text: string };
-  approval?: string; // the hash that an answer must name
+  approval?: string; // the hash that an answer must contain
 }
 
 export interface Message {
@@ -36,7 +36,7 @@ export interface Message {
   at: string;
   error?: { code: string; message: string };
   amended?: string;
-  left?: boolean; // not part of what a model sees
+  left?: boolean; // a model does not see this
   live?: boolean;
   dropped?: string;
 }
@@ -85,7 +85,7 @@ function refOf(v: unknown): Ref | undefined {
   return o && typeof o === "object" && typeof o.id === "string" ? { ...o, byteSize: num(o.byteSize) ?? 0 } : undefined;
 }
 
-// Results of older versions say it in their words only.
+// Results of older versions say this only in their text.
 const DENIED = /^Permission denied: the call was not run\./;
 
 export function statusOf(state: string, said: unknown): Status {
@@ -95,7 +95,7 @@ export function statusOf(state: string, said: unknown): Status {
   return "unrecorded";
 }
 
-// Repairs that say of a call what became of it.
+// Repairs that say what became of a call.
 const OF_CALLS = new Set(["not_dispatched", "indeterminate", "cut", "interrupted", "running", "waiting", "unrecorded", "renamed"]);
 
 function callOf(c: Record<string, unknown>, facts: Map<string, Fact>, displays: Map<string, unknown>, repairs: Map<string, Repair>): Call {
@@ -118,7 +118,7 @@ function callOf(c: Record<string, unknown>, facts: Map<string, Fact>, displays: 
   if (repair) {
     call.repair = repair;
     if (repair.class === "renamed") { /* its state is its own */ }
-    // One that has not been started waits for a person only if an approval says so.
+    // A call that has not started waits for a person only if an approval says so.
     else if (repair.class === "running" || repair.class === "waiting") { call.status = repair.class === "running" ? "running" : "queued"; delete call.repair; }
     else call.status = statusOf(repair.class, undefined);
   }
@@ -137,7 +137,7 @@ export function pageOf(v: View): Page {
   const displays = new Map<string, unknown>();
   for (const f of facts) {
     byId.set(f.id, f);
-    if (f.kind === "message") byId.set(`msg_${f.seq}`, f); // what the view calls one that has no id of its own
+    if (f.kind === "message") byId.set(`msg_${f.seq}`, f); // what the view calls a message that has no id of its own
     if (f.kind === "supersede" && f.target) byId.set(f.target, f);
     const own = str(f.fields?.tool_call_id);
     for (const call of own ? [own] : f.about?.answers ?? []) byCall.set(call, [...(byCall.get(call) ?? []), f]);
@@ -152,7 +152,7 @@ export function pageOf(v: View): Page {
     const corrupt = (m.error as { code?: unknown } | undefined)?.code === "CORRUPT_RECORD";
     seq = corrupt ? Number(id.replace(/^damaged_/, "")) || seq + 1 : fact?.seq ?? seq + 1;
     const repairs = new Map(v.repairs.filter((r) => r.call && OF_CALLS.has(r.class) && (!fact || r.seq === seq)).map((r) => [r.call!, r]));
-    // The results of this message's calls: the first of each id behind it.
+    // The results of this message's calls: the first one of each id after the message.
     const results = new Map<string, Fact>();
     const calls = Array.isArray(m.toolCalls) ? m.toolCalls as Record<string, unknown>[] : [];
     for (const c of calls) {

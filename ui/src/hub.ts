@@ -9,7 +9,7 @@ export type Told = { state: "live" | "lost" | "refused" } | { topic: string; eve
 interface Topic { at: number; last?: HubEvent; takers: Set<Taker> }
 export type Taker = (said: Told) => void;
 
-// What these say is the whole state, so whoever comes later gets the last event.
+// An event of these topics is the whole state, so a new subscriber gets the last event.
 const STATE = /^(list|approvals)$/;
 
 const sleep = (ms: number, stop: AbortSignal) => new Promise<void>((done) => {
@@ -55,10 +55,10 @@ export class Hub {
     this.change((c) => { if (name in c.add) delete c.add[name]; else c.remove.push(name); });
   }
 
-  // The network is said to be back: do not wait any longer.
+  // The browser says that the network is back: do not wait any longer.
   wake() { this.pause.abort(); }
 
-  // Several changes of one moment are one request.
+  // Several changes at the same moment become one request.
   private change(f: (c: Hub["changes"]) => void) {
     if (!this.id) return; // the next stream begins with all topics
     f(this.changes);
@@ -141,7 +141,7 @@ export class Hub {
     for (const taker of t.takers) taker({ topic: name, event });
   }
 
-  // What was asked for, and given back, while the stream was being opened.
+  // Topics that were requested, and given up again, while the stream was being opened.
   private sync() {
     for (const [name, t] of this.topics) if (!this.sent.has(name)) this.changes.add[name] = t.at;
     for (const name of this.sent) if (!this.topics.has(name)) this.changes.remove.push(name);

@@ -1,4 +1,4 @@
-// The states of a call: shape, colour and word. Colour never says anything alone.
+// The states of a call: shape, colour and word. Colour is never the only sign.
 import { computed, type ReadonlySignal } from "@preact/signals";
 import { comebacks, connection } from "./api";
 import type { Status } from "./history";
@@ -44,9 +44,10 @@ export const Glyph = ({ name }: { name: keyof typeof GLYPHS }) =>
 
 export const Bars = () => <div class="bars" role="status" aria-label="Loading"><i /><i /><i /></div>;
 
-// What went wrong in a view, and its second chance: everything that waits for the server asks again.
+// What went wrong in a view, with a button to try again: everything that waits for the server is requested
+// again.
 export const Problem = ({ of }: { of: ReadonlySignal<string> }) => of.value ? <p class="problem" role="alert">{of} <button type="button" class="small" data-act="again" onClick={() => { comebacks.value++; }}>Try again</button></p> : null;
 
-// Instead of what was never loaded: bars while it comes, and the cause while it cannot come.
-const away = computed(() => (connection.value === "lost" ? "Not loaded: the server cannot be reached. It is asked again by itself." : ""));
+// Shown instead of what was not loaded yet: bars while it is loading, and the cause while it cannot be loaded.
+const away = computed(() => (connection.value === "lost" ? "Not loaded: the server cannot be reached. The page tries again by itself." : ""));
 export const Unloaded = () => away.value ? <Problem of={away} /> : <Bars />;

@@ -1,5 +1,5 @@
-// JSON for the eye: nothing is lost. Numbers keep their spelling, members that come twice are there
-// twice, and what is not JSON is not taken for it.
+// JSON for display, without any loss: numbers keep their spelling, members that occur twice are shown twice,
+// and what is not JSON is not taken for it.
 export type Json =
   | { t: "string"; v: string }
   | { t: "number" | "word"; v: string }

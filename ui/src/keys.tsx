@@ -23,7 +23,7 @@ export function Help() {
   useEffect(() => {
     if (!helpOpen.value) { box.current?.close(); return; }
     box.current?.showModal();
-    // What has the focus is at its end, and one reads from the top.
+    // A reader whose focus is at the end of it reads from the top.
     if (box.current) box.current.scrollTop = 0;
   }, [helpOpen.value]);
   return <dialog ref={box} class="help" aria-label="Keyboard" onClose={() => { helpOpen.value = false; }}>
@@ -58,7 +58,7 @@ function move(by: 1 | -1, which = "[data-row]") {
   next.scrollIntoView({ block: next.offsetHeight > 400 ? "start" : "nearest" });
 }
 
-// The rows of the list while the focus is in it, else those of the view: hits, runs, what is in the trash.
+// The rows of the list while the focus is in it, otherwise those of the view: hits, runs, the trash.
 const listed = () => document.activeElement?.closest(".sidebar");
 function step(by: 1 | -1) {
   const all = [...(listed() ?? document.querySelector("main")!).querySelectorAll<HTMLElement>("li > a, .needs button")].filter((x) => x.offsetParent);
@@ -85,7 +85,7 @@ function fold(open: boolean) {
   return true;
 }
 
-// Out of an output: back to the place in the conversation.
+// From an output back to the place in the conversation.
 const out = () => { const b = document.querySelector<HTMLElement>("[data-act=back]"); if (b) b.click(); else go({ view: "conversation", id: route.peek().id }); return true; };
 
 function inOutput(key: string): boolean {
@@ -171,7 +171,7 @@ function pressed(e: KeyboardEvent) {
   const behind = !!pending && key.length === 1;
   clearTimeout(pending);
   pending = 0;
-  // What means nothing behind g means what it always does.
+  // A key that means nothing after g has its usual meaning.
   if ((behind && does(`g${key}`)) || does(key)) e.preventDefault();
 }
 

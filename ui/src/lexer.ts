@@ -1,5 +1,5 @@
-// The worker that reads Markdown. It is killed when a text takes too long: it says at which part it is,
-// so that the text can be read without that one.
+// The worker that reads Markdown. It is killed when a text takes too long. It reports which part it is reading,
+// so that the text can be read without that part.
 import { Lexer } from "marked";
 
 onmessage = (m: MessageEvent<{ id: number; text: string; skip: number[] }>) => {

@@ -1,5 +1,5 @@
-// The lines of an artifact, however many: fetched by range, a bounded number kept. A server that
-// was away is asked again when it is back.
+// The lines of an artifact, however many: fetched by range, with a limited number kept. If the server was away,
+// it is asked again when it is back.
 import { signal } from "@preact/signals";
 import { ApiError, ask, comebacks, get, lost, nextComeback, isGone, Unreachable } from "./api";
 import type { HubEvent } from "./hub";
@@ -17,7 +17,7 @@ interface Tail { total_lines: number | null; total_bytes: number; offset: number
 export interface Match { line: number; byte_offset: number; content: string; before?: string[]; after?: string[] }
 export interface Found { matches: Match[]; total_matches: number; matches_before?: number; truncated: boolean; next_line?: number; spread?: number[] }
 
-// A child of a JSON value: where it stands and how it begins.
+// A child of a JSON value: its place, and its beginning.
 export interface Child { key?: string; key_content?: string; type: string; offset: number; bytes: number; content: string }
 
 export function textOf(r: { content: string; encoding?: string }): string {
@@ -34,7 +34,7 @@ export class Lines {
   readonly missing = signal(false);
   readonly changed = signal(0);
   private chunks = new Map<number, Line[]>();
-  private fresh = new Map<number, Line>(); // what came while following
+  private fresh = new Map<number, Line>(); // what arrived while following
   private grown = { line: 1, partial: "" };
   private wanted: number[] = [];
   private flying = new Map<number, AbortController>();
@@ -61,7 +61,7 @@ export class Lines {
   close() { this.stop.abort(); this.off(); for (const a of this.flying.values()) a.abort(); }
 
   private complain(e: unknown) {
-    // The state of the connection is said elsewhere, and this is looked at again when it is back.
+    // The state of the connection is shown elsewhere, and this is requested again when the server is back.
     if (this.stop.signal.aborted || e instanceof Unreachable) return;
     if (isGone(e)) this.missing.value = true; else this.problem.value = (e as Error).message;
   }
@@ -86,7 +86,8 @@ export class Lines {
 
   private read(query: string, signal: AbortSignal) { return get<Read>(`${this.path}/read?${query}`, signal); }
 
-  // The number of the line that begins at an offset: by halving, since nobody counts what still grows.
+  // The number of the line that begins at an offset: by bisection, because nobody counts the lines of an output
+  // that is still growing.
   private async lineAt(offset: number): Promise<number> {
     let low = 1, high = 2;
     if (offset === 0) return 1;
@@ -135,7 +136,7 @@ export class Lines {
     return this.fresh.get(n) ?? this.chunks.get(Math.floor((n - 1) / CHUNK))?.[(n - 1) % CHUNK];
   }
 
-  // What is looked at now; what is no longer is not fetched any more.
+  // The lines that are visible now; lines that are no longer visible are not fetched any more.
   need(first: number, last: number) {
     const want: number[] = [];
     this.looked = [first, last];
@@ -182,26 +183,26 @@ export class Lines {
     return out;
   }
 
-  // The matches from a line on, or up to it; how many there are before them and in all.
+  // The matches after a line, or before it, and how many there are before them and in all.
   grep(pattern: string, how: { from?: number; back?: boolean; context?: number; cased?: boolean; most?: number }, signal: AbortSignal): Promise<Found> {
     const q = new URLSearchParams({ pattern, max_results: String(how.most ?? MATCHES), context_lines: String(how.context ?? 0), case_sensitive: String(!!how.cased), spread: "256", from_line: String(Math.max(1, how.from ?? 1)) });
     if (how.back) q.set("direction", "backward");
     return get<Found>(`${this.path}/grep?${q}`, signal);
   }
 
-  // The children of the JSON value at a byte, from where an earlier answer ended.
+  // The children of the JSON value at a byte, from the place where an earlier answer ended.
   level(at: number, cursor: string | null, signal: AbortSignal) {
     return get<{ items: Child[]; type: string; next_cursor: string | null }>(`${this.path}/json?limit=200&${cursor ? `cursor=${cursor}` : `at=${at}`}`, signal);
   }
 
-  // The bytes from one place to another, as they come.
+  // The bytes from one place to another, unchanged.
   async *range(from: number, to: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
     const reader = (await ask(`${this.path}/raw`, { signal, headers: { Range: `bytes=${from}-${to - 1}` } })).body!.getReader();
     try {
       for (;;) {
         const { done, value } = await reader.read().catch((e) => {
           if (signal.aborted) throw e;
-          lost(); // whoever reads this looks again when the server is back
+          lost(); // the reader of this asks again when the server is back
           throw new Unreachable("the answer broke off");
         });
         if (done) return;
@@ -210,7 +211,8 @@ export class Lines {
     } finally { void reader.cancel().catch(() => {}); }
   }
 
-  // All of it, with progress. What breaks off goes on at its byte when the server is back.
+  // The whole output, with progress. A download that breaks off continues at the same byte when the server is
+  // back.
   async raw(progress: (n: number) => void = () => {}): Promise<Blob> {
     const pieces: BlobPart[] = [];
     const signal = this.stop.signal;

@@ -21,10 +21,10 @@ export const shown = signal(STEP);
 export const filter = signal("");
 export const only = signal<"" | "error" | "running" | "waiting">("");
 export const problem = signal("");
-// How many of those that are listed run, and how many have failed; 0 where a narrowed list cannot tell.
+// How many of the listed conversations run, and how many have failed; 0 if a narrowed list cannot tell.
 export const counts = signal<{ running: number; error: number; more: string }>({ running: 0, error: 0, more: "" });
 
-// tool:, model:, after:, before: and is: narrow the list; all other words are looked for in titles.
+// tool:, model:, after:, before: and is: narrow the list; all other words are searched for in titles.
 export function queryOf(words: string): URLSearchParams {
   const q = new URLSearchParams();
   const rest: string[] = [];
@@ -36,7 +36,7 @@ export function queryOf(words: string): URLSearchParams {
   return q;
 }
 
-// What looks like a filter and is none.
+// Words that look like a filter but are none.
 export const strangers = (words: string) => words.match(/(^|\s)(?!(tool|model|after|before|is):)[a-z]+:\S/g)?.map((w) => w.trim().slice(0, -1)) ?? [];
 
 let asked = 0;
@@ -57,12 +57,12 @@ export async function refreshList() {
       got.push(...list.items);
       cursor = list.next_cursor;
       late ||= !!list.catching_up;
-      // What is there already is shown while the rest is looked for.
+      // The conversations that are already known are shown while the others are being searched for.
       if (cursor && got.length && got.length < most && !items.peek()) items.value = got.slice();
     } while (cursor && got.length < most);
     if (JSON.stringify(got) !== JSON.stringify(items.peek())) {
       items.value = got;
-      // A long one is summed up a part at a time.
+      // A long conversation is summed up part by part.
       if (got.some((i) => i.whole === false)) setTimeout(listSoon, 1000);
     }
     more.value = !!cursor;
@@ -88,7 +88,7 @@ export function startList() {
   watch("approvals", 0, listSoon);
 }
 
-// The title, or the first words of the user, or, where there are none, when it was begun.
+// The title, or the first words of the user, or, where there are none, the time when it began.
 const says = (s: string | undefined): s is string => typeof s === "string" && /[^\s\p{C}]/u.test(s);
 export const titleOf = (i: { title?: string; first?: string; createdAt?: string }) =>
   (says(i.title) ? i.title : says(i.first) ? cutWords(i.first) : `Untitled${i.createdAt ? `, ${clock(i.createdAt)}` : ""}`);
@@ -96,11 +96,11 @@ const cutWords = (s: string) => { const t = [...s.trim().replace(/\s+/g, " ")]; 
 
 export const worst = (i: Item) => (i.state === "waiting" ? "waiting" : i.state === "running" ? "running" : i.failed ? "error" : "done");
 
-// The same of any conversation: one that the list does not have is asked for once.
+// The same for any conversation: one that is not in the list is requested once.
 const names = signal(new Map<string, string>());
 export function nameOf(id: string): string {
   const i = items.value?.find((x) => x.id === id);
-  // It keeps the name that it had when it leaves the list, such as for the trash.
+  // It keeps its name when it leaves the list, for example for the trash.
   if (i) { const title = titleOf(i); names.peek().set(id, title); return title; }
   const known = names.value.get(id);
   if (known === undefined) { names.peek().set(id, "…"); void learn(id); }

@@ -1,4 +1,4 @@
-// What comes by itself: topics of the one stream that all windows share.
+// Updates that arrive by themselves: topics of the one stream that all windows share.
 import { Hub, type HubEvent, type Taker, type Told } from "./hub";
 import { heard, onLost } from "./api";
 import { currentToken } from "./route";
@@ -37,7 +37,7 @@ async function connect() {
   const token = currentToken();
   if (typeof SharedWorker === "undefined" || !crypto.subtle) { say = alone(token); return; }
   const worker = new SharedWorker(scriptUrl(hubUrl) as string, { type: "module", name: await nameOf(token) });
-  // Its script could not be fetched: the server is away, or answered something else.
+  // Its script could not be fetched: the server is away, or sent something else.
   worker.onerror = () => { say = alone(token); watchAll(); };
   worker.port.onmessage = (m: MessageEvent<Told>) => told(m.data);
   worker.port.start();
@@ -51,7 +51,7 @@ function watchAll() {
   for (const [topic, f] of listeners) if (f.size) say!({ watch: topic, at: places.get(topic) ?? 0 });
 }
 
-// Begins again when there is another token.
+// Starts again when there is another token.
 let connecting: Promise<void> | null = null;
 export function startLive(): Promise<void> {
   return connecting ??= connect().then(watchAll);
@@ -60,8 +60,8 @@ onLost(() => say?.({ wake: true }));
 
 const places = new Map<string, number>();
 
-// Tells `each` of a topic until it is called off. A topic that is read from a place is this window's
-// own; "list" and "approvals" are the same for all.
+// Calls `each` for every event of a topic until it is cancelled. A topic that is read from a place belongs to
+// this window; "list" and "approvals" are the same for all.
 export function watch(topic: string, at: number, each: (e: HubEvent) => void): () => void {
   const name = topic === "list" || topic === "approvals" ? topic : `${topic}#${(count++).toString(36)}${Math.random().toString(36).slice(2, 8)}`;
   let all = listeners.get(name);

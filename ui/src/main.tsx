@@ -66,7 +66,7 @@ function Menu({ conversation: c, rename }: { conversation: Conversation; rename:
   const open = useSignal(false);
   const path = `/api/chat-sessions/${encodeURIComponent(c.id)}`;
   const fork = async () => {
-    try { const made = await send<{ id: string }>("POST", `${path}/fork`, {}); toast("This is the fork; the other one stays as it is."); go({ view: "conversation", id: made.id }); }
+    try { const made = await send<{ id: string }>("POST", `${path}/fork`, {}); toast("This is the fork; the other conversation stays as it is."); go({ view: "conversation", id: made.id }); }
     catch (e) { toast(`Not forked: ${(e as Error).message}`); }
   };
   const take = async (format: string, name: string) => {
@@ -133,7 +133,7 @@ function Talk({ id }: { id: string }) {
   // Another place in the same conversation.
   useEffect(() => { if (c && c.id === id && r.from && c.pages.peek().length) void c.show(r.from); }, [r.message, r.call, r.from]);
   const s = c?.session.value;
-  // The list may know its name before it has come.
+  // The list may know its name before it is loaded.
   const title = s?.title?.trim() ? s.title : s || items.value?.some((x) => x.id === id) ? nameOf(id) : "";
   useEffect(() => { named.value = plain(title, 80); }, [title]);
   if (!c || c.id !== id) return null;
@@ -155,7 +155,7 @@ function Main() {
   if (r.view === "trash") return <TrashView />;
   if (r.view === "settings") return <Settings />;
   if (r.view === "search") return <SearchView />;
-  if (r.view === "new") return <section class="welcome" aria-label="Start"><h2>What shall be done?</h2><p>Press <kbd>?</kbd> for the keyboard.</p><Composer conversation={null} /></section>;
+  if (r.view === "new") return <section class="welcome" aria-label="Start"><h2>What do you want to do?</h2><p>Press <kbd>?</kbd> for the keyboard.</p><Composer conversation={null} /></section>;
   return <HomeView />;
 }
 

@@ -1,5 +1,5 @@
-// Which blocks are open: remembered while the page lives, so that a row that leaves the window
-// and comes back is as it was left.
+// Which blocks are open: remembered until the page is closed, so that a row that leaves the window and comes
+// back is as it was left.
 import { signal, type Signal } from "@preact/signals";
 
 const all = new Map<string, Signal<boolean | undefined>>();

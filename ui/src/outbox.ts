@@ -10,7 +10,7 @@ export interface Item {
   text: string;
   at: number;
   title?: string; // the conversation is to be made first
-  refused?: string; // why the server does not take it
+  refused?: string; // why the server refused it
 }
 
 const PREFIX = "steno-outbox:";
@@ -24,11 +24,11 @@ function load(): Item[] {
       const v = JSON.parse(localStorage.getItem(name) ?? "null") as Partial<Item> | null;
       if (v && typeof v.key === "string" && typeof v.conversation === "string" && typeof v.text === "string") items.push({ ...v, at: Number(v.at) || 0 } as Item);
     }
-  } catch { /* no storage, or somebody wrote into it: what can be read counts */ }
+  } catch { /* no storage, or somebody else wrote into it: what can be read is used */ }
   return items.sort((a, b) => a.at - b.at);
 }
 
-// Without storage it lives as long as the page.
+// Without storage it exists as long as the page.
 const memory = new Map<string, Item>();
 export const outbox = signal<Item[]>([]);
 
@@ -50,7 +50,7 @@ function refresh() {
   outbox.value = [...stored, ...[...memory.values()].filter((i) => !known.has(i.key))].sort((a, b) => a.at - b.at);
 }
 
-// Another window had it delivered: it is no longer ours either.
+// Another window has delivered it: it is no longer in our outbox either.
 function heard(e: StorageEvent) {
   if (e.key?.startsWith(PREFIX) && e.newValue === null) memory.delete(e.key.slice(PREFIX.length));
   if (e.key === null || e.key.startsWith(PREFIX)) refresh();
@@ -65,7 +65,7 @@ export function post(conversation: string, text: string, title?: string) {
   void deliver();
 }
 
-// A refused one goes back to where it was written.
+// A refused message goes back to the field where it was written.
 export function takeRefused(conversation: string): Item | undefined {
   const item = outbox.peek().find((i) => i.conversation === conversation && i.refused);
   if (item) drop(item.key);
@@ -85,13 +85,13 @@ async function deliverOne(item: Item) {
   const answer = await ask("/api/chatbot", { method: "POST", body: { sessionId: item.conversation, message: item.text }, headers: { "Idempotency-Key": item.key } });
   const run = answer.headers.get("X-Run-Id");
   void answer.body?.cancel();
-  // It is shown as sent until what is stored can be shown in its place.
+  // It is shown as sent until the stored message can be shown in its place.
   await Promise.all([...listeners].map((f) => f(item.conversation, run)));
   drop(item.key);
 }
 
-// A server that is overloaded or goes down takes it later; one that does not know the token may
-// know the next one.
+// A server that is overloaded or stopping will accept it later; a server that does not know the token may know
+// the next one.
 const later = (e: unknown) => e instanceof Unreachable || (e instanceof ApiError && (e.status === 401 || e.status === 429 || e.status === 502 || e.status === 503));
 
 let delivering = false;

@@ -1,11 +1,11 @@
-// What a person has chosen for this browser. It is kept in local storage, where there is one, and
+// The settings that a person has chosen in this browser. They are kept in local storage, if there is one, and
 // other windows follow.
 import { signal, type Signal } from "@preact/signals";
 
 const load = (name: string) => { try { return localStorage.getItem(name); } catch { return null; } };
 const store = (name: string, value: string | null) => { try { value === null ? localStorage.removeItem(name) : localStorage.setItem(name, value); } catch { /* then for this visit */ } };
 
-// One of several words; the first is what holds where nothing was chosen.
+// One of several words; the first one is the default.
 function choice<T extends string>(name: string, all: readonly T[]): Signal<T> {
   const known = (v: string | null) => all.find((x) => x === v) ?? all[0]!;
   const s = signal(known(load(name)));

@@ -1,7 +1,6 @@
-// Where the reader is, kept in the fragment: #token=...&/c/<conversation>/o/<ref>/L<line>.
-// The token is part of the address, because nothing else survives a reload: it is never stored.
-// What was seen there (the row, how far down, the focus) is in the state of the history's entry, so
-// that Back comes to the same place.
+// Where the reader is, kept in the fragment: #token=...&/c/<conversation>/o/<ref>/L<line>. The token is part of
+// the address, because nothing else survives a reload: it is never stored. The place within the view (the row,
+// how far down, the focus) is in the state of the history's entry, so that Back returns to the same place.
 import { signal } from "@preact/signals";
 
 export type View = "home" | "conversation" | "output" | "timeline" | "search" | "usage" | "trash" | "settings" | "new" | "list";
@@ -68,7 +67,7 @@ export function pathOf(r: Route): string {
 
 const fragment = (path: string) => `#${token.peek() ? `token=${token.peek()}&` : ""}${path}`;
 export const hrefOf = (r: Route) => fragment(pathOf(r));
-// To hand on: without the token.
+// A link to give to others: without the token.
 export const sharedLink = (r: Route) => `${location.origin}/#${pathOf(r)}`;
 
 // ---- the place within a view ----
@@ -79,13 +78,13 @@ export function savePlace() {
   const p = saver?.();
   if (p) history.replaceState({ place: { ...p, path: pathOf(route.peek()) } }, "");
 }
-// The place of this entry, if one was kept.
+// The place of this entry, if it was noted.
 export function placeHere(): Place | null {
   const p = (history.state as { place?: Place } | null)?.place;
   return p && p.path === pathOf(route.peek()) ? p : null;
 }
 
-// The conversation that was left for what is shown now, if it was one.
+// The conversation from which the reader came here, if there is one.
 let leftFor = "";
 export const cameFromConversation = (id: string) => leftFor === id;
 
@@ -112,7 +111,7 @@ export function startRouting() {
   history.scrollRestoration = "manual";
   addEventListener("hashchange", read);
   addEventListener("popstate", read);
-  // A link within the page leaves the place behind as it is now.
+  // A link within the page first notes the present place.
   addEventListener("click", (e) => { if ((e.target as Element | null)?.closest?.("a[href^='#']")) savePlace(); }, true);
   read();
 }

@@ -1,5 +1,5 @@
-// One stop of the Tab key for a group of controls: the arrows walk it, and it remembers where one
-// was. `which` selects the controls, `first` the one that gets the focus before any had it.
+// One stop of the Tab key for a group of controls: the arrow keys move inside the group, and it remembers its
+// place. `which` selects the controls, `first` the one that gets the focus before any of them had it.
 import { useEffect, useRef } from "preact/hooks";
 
 export function useRoving<T extends HTMLElement>(which: string, first: string = which) {

@@ -1,4 +1,4 @@
-// A run as it goes on, built from its events; it lies over what is stored until that has it all.
+// A live run, built from its events; it is shown over the stored history until that has everything.
 import { signal } from "@preact/signals";
 import { send } from "./api";
 import type { EventName } from "./events";
@@ -11,7 +11,7 @@ export class Run {
   private made: Message[] = [];
   readonly changed = signal(0);
   readonly over = signal("");
-  readonly begun = signal(""); // the calls that run, one a line
+  readonly begun = signal(""); // the calls that run, one on each line
   error: { code: string; message: string } | undefined;
   model = "";
   private off: () => void;
@@ -21,7 +21,7 @@ export class Run {
     this.off = watch(`r/${encodeURIComponent(id)}`, 0, (e) => this.take(e));
   }
 
-  // Fresh objects each time something changed: whoever shows them compares by identity.
+  // New objects each time something has changed: the views compare by identity.
   get messages(): Message[] {
     const now = this.changed.value;
     if (this.copied !== now) {
@@ -33,7 +33,7 @@ export class Run {
   private copied = -1;
   private copies: Message[] = [];
 
-  // For those who hear the page: how the last call ended, at most once a second.
+  // For screen readers: how the last call ended, at most once a second.
   readonly said = signal("");
   private words = "";
   private saying = 0;
@@ -44,7 +44,8 @@ export class Run {
 
   leave() { this.off(); clearTimeout(this.due); clearTimeout(this.saying); }
 
-  // Many deltas, one repaint. A timer, not a frame: a window in the background goes on as well.
+  // Many deltas are drawn at once. With a timer and not an animation frame, so that a window in the background
+  // continues as well.
   private touch() {
     if (!this.due) this.due = window.setTimeout(() => { this.due = 0; this.changed.value++; }, 30);
   }
@@ -102,7 +103,7 @@ export class Run {
       case "tool_call_error": this.end(this.call(d), d, true); break;
       case "final_message": if (text) this.message(String(d.messageId)).text = text; break;
       case "run_error": {
-        const e = (d.error && typeof d.error === "object" ? d.error : d) as Record<string, unknown>; // logs of 0.1 have it inside
+        const e = (d.error && typeof d.error === "object" ? d.error : d) as Record<string, unknown>; // journals of version 0.1 have it inside
         this.error = { code: String(e.code ?? "ERROR"), message: String(e.message ?? "") };
         break;
       }

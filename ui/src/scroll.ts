@@ -33,7 +33,7 @@ export class Scroll {
 
   top(el: HTMLElement) { return (el.scrollTop + this.offset) / this.rowHeight; }
 
-  // To a place in pixels of the whole.
+  // Scrolls to a place in pixels of the whole.
   to(el: HTMLElement, y: number) {
     y = Math.max(0, Math.min(y, this.whole - el.clientHeight));
     this.offset = this.pages > 1 ? Math.round(Math.min(this.pages - 1, Math.floor(y / this.pageHeight)) * this.slack) : 0;

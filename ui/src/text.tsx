@@ -1,5 +1,5 @@
-// Text from outside, shown as text: what would be invisible or would reorder its surroundings is
-// made visible, and of colours only SGR is understood.
+// Text from outside, shown as text: characters that would be invisible or would reorder the text around them
+// are made visible, and of escape sequences only SGR colours are applied.
 import { useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import { count, plural } from "./format";
@@ -7,8 +7,8 @@ import { count, plural } from "./format";
 // Controls, bidirectional marks, invisible letters, tags, halves of surrogate pairs.
 const ODD = /[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e00ff}\u{e01f0}-\u{e0fff}\p{Cs}]+/gu;
 
-// The same, and blanks that could hide what is behind them: long runs, and those that are no space; and
-// what words of some languages and pictures need, but a call that is decided about does not.
+// The same, and blanks that could hide what follows them: long runs, and blanks other than the space; also
+// characters that some languages and pictures need, but that a call which needs permission does not.
 const BLANKS = new RegExp(`${ODD.source}| {9,}|[\\t\\xa0\\u1680\\u180b-\\u180f\\u2000-\\u200a\\u200c\\u200d\\u202f\\u205f\\u2800\\u3000\\ufe00-\\ufe0f\\u{13430}-\\u{1343f}\\u{16fe4}\\u{1d159}\\u{e0100}-\\u{e01ef}]+`, "gu");
 
 function nameOf(c: string): string {
@@ -44,13 +44,13 @@ export function show(text: string, odd = ODD): ComponentChildren {
 
 export const exact = (text: string) => show(text, BLANKS);
 
-// One line, for attributes and headings: no marks, nothing odd.
+// One line, for attributes and headings: without marks and odd characters.
 export const plain = (text: string, most = 300) => text.slice(0, most * 2).replace(ODD, "�").replace(/\s+/g, " ").slice(0, most);
 
 const COLOURS = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
 const MARKS: Record<number, string> = { 1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "reverse", 9: "strikethrough" };
 
-// A colour of the 256: by name, so that it suits the theme, or as it is.
+// One of the 256 colours: by name where the theme has one, otherwise its exact value.
 function paletteOf(i = 0): string {
   if (i < 16) return (i > 7 ? "bright-" : "") + COLOURS[i % 8];
   if (i > 231) return `rgb(${Array(3).fill(8 + (i - 232) * 10)})`;
@@ -65,11 +65,11 @@ const codesOf = (s: string) => s.split(";").flatMap((p) => {
 });
 
 const SGR = /\x1b\[([\d;:]{0,40})m/g;
-// Other sequences: of erasing the rest of a line and of modes nothing is to be seen.
+// Other sequences: those that erase the rest of a line, and modes, show nothing.
 const CSI = /(\x1b\[[\d;?]{0,20}[@-ln-~])/;
 const LINK = /\x1b\]8;[^\x07\x1b]*(\x07|\x1b\\)/g;
 
-// The colours and marks that are on. They go on from line to line.
+// The colours and styles that are on. They continue on the next lines.
 export class Pen {
   private on = new Set<string | undefined>();
   private colour = ["", ""]; // of the letters, and behind them
@@ -88,7 +88,7 @@ export class Pen {
       }
     }
   }
-  // A text that is not shown.
+  // Text that is not shown.
   pass(text: string) { for (const m of text.matchAll(SGR)) this.take(m[1]!); }
   draw(shown: ComponentChildren): ComponentChildren {
     const marks = [...this.on].filter((x) => x).map((m) => `sgr-${m}`);
@@ -101,7 +101,7 @@ export class Pen {
   }
 }
 
-// What is written behind a backspace stands in the place of the letter before.
+// What is written after a backspace replaces the letter before it.
 function overwritten(text: string): string {
   const out: string[] = [];
   let at = 0;
@@ -118,7 +118,7 @@ export function ansi(text: string, put: Paint = show, pen = new Pen()): Componen
   return text.replace(LINK, "").split(SGR).map((t, i) => (i % 2 ? pen.take(t) : t && pen.draw(piece(t, put))) ?? null);
 }
 
-// As a terminal would have left it: of a line that was drawn over and over, the last that was drawn.
+// As a terminal would have left it: for a line that was drawn again and again, the last state.
 export function redrawn(text: string, put: Paint = show, pen = new Pen()): ComponentChildren {
   if (!text.includes("\r")) return ansi(text, put, pen);
   const drawn = text.split("\r").filter((x) => x.replace(CSI, ""));
@@ -126,7 +126,7 @@ export function redrawn(text: string, put: Paint = show, pen = new Pen()): Compo
   pen.pass(drawn.join(""));
   return <>{ansi(last, put, pen)}{drawn.length > 0 && <span class="odd redraws">{plural(drawn.length, "redraw")} folded into the last</span>}</>;
 }
-// What of a line is left to be seen.
+// The part of a line that stays visible.
 export const lastDrawn = (text: string) => text.slice(text.lastIndexOf("\r", text.length - 2) + 1);
 export function terminal(text: string): ComponentChildren {
   const pen = new Pen();

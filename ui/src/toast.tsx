@@ -1,4 +1,4 @@
-// Short words at the edge, with one thing that can be undone.
+// Short messages at the edge, with one thing that can be undone.
 import { signal } from "@preact/signals";
 import { show, cut } from "./text";
 
@@ -11,7 +11,7 @@ export function toast(text: string, undo?: () => void) {
   timer = window.setTimeout(() => { current.value = null; }, undo ? 12_000 : 4000);
 }
 
-// Into the clipboard, with a word about it.
+// Copies to the clipboard, and says so.
 export const copied = (text: string, words = "Copied.") => { void navigator.clipboard?.writeText(text).then(() => toast(words), () => toast("The clipboard is not available.")); };
 export const LINKED = "Link copied, without the token.";
 

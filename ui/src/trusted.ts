@@ -1,5 +1,4 @@
-// The addresses of the page's two workers, and nothing else, become code (see the policy in
-// src/http/page.c).
+// Only the addresses of the page's two workers become code (see the policy in src/http/page.c).
 interface Policies { createPolicy(name: string, rules: { createScriptURL(u: string): string }): { createScriptURL(u: string): unknown } }
 const policies = (globalThis as { trustedTypes?: Policies }).trustedTypes;
 const policy = policies?.createPolicy("steno-worker", {

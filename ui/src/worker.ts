@@ -9,7 +9,7 @@ let hub: Hub | null = null;
   const port = e.ports[0]!;
   const taker: Taker = (said) => port.postMessage(said);
   let seen = Date.now();
-  // A window that was closed says nothing; one that lives says so every now and then.
+  // A window that was closed sends nothing; one that is open sends a sign of life now and then.
   const timer = setInterval(() => { if (Date.now() - seen > 150_000) { hub?.leave(taker); clearInterval(timer); port.close(); } }, 30_000);
   port.onmessage = (m: MessageEvent<Asked>) => {
     const a = m.data;
