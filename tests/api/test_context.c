@@ -37,7 +37,7 @@ static void make_lines(struct buf *b, int from, int to)
                 buf_printf(b, "line %d of the output\n", i);
 }
 
-static void wrong_arguments_are_answered_with_words(void **state)
+static void wrong_arguments_get_explanations(void **state)
 {
         struct rig *r = *state;
         struct streamed got;
@@ -66,7 +66,7 @@ static void wrong_arguments_are_answered_with_words(void **state)
         buf_release(&in);
 }
 
-static void numbers_out_of_range_are_clamped_and_said(void **state)
+static void numbers_out_of_range_are_clamped_and_reported(void **state)
 {
         struct rig *r = *state;
         struct streamed got;
@@ -328,7 +328,7 @@ static void an_output_is_read_while_it_grows(void **state)
         buf_release(&page);
 }
 
-static void what_was_given_up_stays_and_says_so(void **state)
+static void an_abandoned_output_stays_and_says_so(void **state)
 {
         struct rig *r = *state;
         struct steno_output *o;
@@ -524,8 +524,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
         const struct CMUnitTest tests[] = {
-            TEST(wrong_arguments_are_answered_with_words),
-            TEST(numbers_out_of_range_are_clamped_and_said),
+            TEST(wrong_arguments_get_explanations),
+            TEST(numbers_out_of_range_are_clamped_and_reported),
             TEST(names_are_taken_plain_and_dotted),
             TEST(nothing_of_another_conversation_is_reached),
             TEST(lines_are_found_by_number),
@@ -535,7 +535,7 @@ int main(void)
             TEST(a_short_text_that_is_not_utf8_is_shown_whole),
             TEST(the_end_of_10_gb_costs_what_that_of_1_mb_does),
             TEST(an_output_is_read_while_it_grows),
-            TEST(what_was_given_up_stays_and_says_so),
+            TEST(an_abandoned_output_stays_and_says_so),
         };
         cmocka_set_message_output(CM_OUTPUT_TAP);
         play_in_memory();

@@ -181,7 +181,7 @@ static void a_child_appends(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-            CASE("a conversation works on when its store was closed", store_first),
+            CASE("a conversation still works when its store was closed", store_first),
             CASE("a run may be closed last", a_run_last),
             CASE("an output may be finished and freed last", an_output_last),
             CASE("nobody is warned through a store that was closed", no_warnings_afterwards),

@@ -12,7 +12,7 @@ static int see(void *ctx, const struct steno_record *r)
         return 0;
 }
 
-static void what_is_said_about_a_record_ends_with_a_nul(void **state)
+static void facts_about_a_record_end_with_a_nul(void **state)
 {
         struct rig *r = *state;
         struct buf b;
@@ -31,7 +31,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test_setup_teardown(
-                what_is_said_about_a_record_ends_with_a_nul, rig_setup, rig_teardown),
+                facts_about_a_record_end_with_a_nul, rig_setup, rig_teardown),
         };
         cmocka_set_message_output(CM_OUTPUT_TAP);
         play_in_memory();

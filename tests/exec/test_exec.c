@@ -198,7 +198,7 @@ static void stdout_and_stderr_come_interleaved_in_order(void **state)
         trial_release(&t);
 }
 
-static void a_death_by_signal_is_told_as_a_signal(void **state)
+static void a_death_by_signal_is_reported(void **state)
 {
         (void)state;
         struct trial t;
@@ -803,7 +803,7 @@ int main(void)
             cmocka_unit_test(an_argv_reaches_the_program_argument_by_argument),
             cmocka_unit_test(a_shell_string_is_run_by_the_shell),
             cmocka_unit_test(stdout_and_stderr_come_interleaved_in_order),
-            cmocka_unit_test(a_death_by_signal_is_told_as_a_signal),
+            cmocka_unit_test(a_death_by_signal_is_reported),
             cmocka_unit_test(a_missing_program_and_a_missing_directory_are_named),
             cmocka_unit_test(it_works_in_the_directory_it_was_given),
             cmocka_unit_test(stdin_is_empty),

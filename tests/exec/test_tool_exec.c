@@ -50,7 +50,7 @@ static void output_and_exit_code_come_back(void **state)
         fake_release(&f);
 }
 
-static void a_signal_is_told_as_one(void **state)
+static void a_death_by_signal_is_reported(void **state)
 {
         (void)state;
         struct fake_call f;
@@ -80,7 +80,7 @@ static void directories_are_relative_to_the_session(void **state)
         fake_release(&f);
 }
 
-static void mistakes_come_back_as_words(void **state)
+static void mistakes_get_explanations(void **state)
 {
         (void)state;
         static const char *const bad[][2] = {
@@ -113,7 +113,7 @@ static void mistakes_come_back_as_words(void **state)
         }
 }
 
-static void a_time_limit_keeps_what_had_come(void **state)
+static void a_time_limit_keeps_what_had_arrived(void **state)
 {
         (void)state;
         struct fake_call f;
@@ -185,7 +185,7 @@ static void a_stop_ends_it_at_once(void **state)
         fake_release(&f);
 }
 
-static void leftovers_are_told_as_a_step(void **state)
+static void leftovers_are_reported_as_a_step(void **state)
 {
         (void)state;
         struct fake_call f;
@@ -242,13 +242,13 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(output_and_exit_code_come_back),
-            cmocka_unit_test(a_signal_is_told_as_one),
+            cmocka_unit_test(a_death_by_signal_is_reported),
             cmocka_unit_test(directories_are_relative_to_the_session),
-            cmocka_unit_test(mistakes_come_back_as_words),
-            cmocka_unit_test(a_time_limit_keeps_what_had_come),
+            cmocka_unit_test(mistakes_get_explanations),
+            cmocka_unit_test(a_time_limit_keeps_what_had_arrived),
             cmocka_unit_test(a_call_cannot_ask_for_more_time_than_is_given),
             cmocka_unit_test(a_stop_ends_it_at_once),
-            cmocka_unit_test(leftovers_are_told_as_a_step),
+            cmocka_unit_test(leftovers_are_reported_as_a_step),
             cmocka_unit_test(the_store_is_out_of_reach),
             cmocka_unit_test(the_schema_is_what_the_parser_takes),
         };

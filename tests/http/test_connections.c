@@ -102,7 +102,7 @@ static void no_request_is_ended(void **state)
         connections_free(all);
 }
 
-static void a_late_body_is(void **state)
+static void a_late_body_is_ended(void **state)
 {
         (void)state;
         struct connections *all = connections_new(100);
@@ -121,7 +121,7 @@ static void a_late_body_is(void **state)
 }
 
 /* It may have sent all of its body and wait for the answer, which is still written. */
-static void who_has_left_is_still_written_to(void **state)
+static void a_client_that_has_left_is_still_written_to(void **state)
 {
         (void)state;
         struct connections *all = connections_new(100);
@@ -136,7 +136,7 @@ static void who_has_left_is_still_written_to(void **state)
 
 /* Of 16, 14 are allowed; at 15 some are ended until there are 12: the oldest ones that owe
  * something. */
-static void the_oldest_that_keep_waiting_make_room(void **state)
+static void the_oldest_idle_connections_make_room(void **state)
 {
         enum { MOST = 16, COUNT = 15 };
         (void)state;
@@ -165,7 +165,7 @@ static void the_oldest_that_keep_waiting_make_room(void **state)
 }
 
 /* A connection is not ended while its request or body may be arriving. */
-static void what_is_new_stays(void **state)
+static void new_connections_stay(void **state)
 {
         enum { COUNT = 16 };
         (void)state;
@@ -192,12 +192,13 @@ int main(void)
         const struct CMUnitTest tests[] = {
             {"no request is ended while it goes on, whenever the ticker looks", no_request_is_ended,
                 0, 0, 0},
-            {"a body that is late is ended, one that has time is not", a_late_body_is, 0, 0, 0},
-            {"a client that has left is still written to", who_has_left_is_still_written_to, 0, 0,
+            {"a body that is late is ended, one that has time is not", a_late_body_is_ended, 0, 0,
                 0},
+            {"a client that has left is still written to",
+                a_client_that_has_left_is_still_written_to, 0, 0, 0},
             {"where there is hardly room, the oldest that keep waiting are ended",
-                the_oldest_that_keep_waiting_make_room, 0, 0, 0},
-            {"where there is hardly room, what is new stays", what_is_new_stays, 0, 0, 0},
+                the_oldest_idle_connections_make_room, 0, 0, 0},
+            {"where there is hardly room, new connections stay", new_connections_stay, 0, 0, 0},
         };
         return cmocka_run_group_tests_name("connections", tests, NULL, NULL);
 }

@@ -158,7 +158,7 @@ static void addresses_without_a_token_are_told_apart(void **state)
 }
 
 /* One token gets at most half, and its own answers do not make room for more of them. */
-static void a_token_has_a_half(void **state)
+static void a_token_gets_at_most_half(void **state)
 {
         for (unsigned guest = 0; guest < 2; guest++) {
                 uint64_t half = room_of(guest) / 2;
@@ -237,7 +237,7 @@ int main(void)
             TEST(the_fullest_make_room),
             TEST(another_address_gets_in),
             TEST(addresses_without_a_token_are_told_apart),
-            TEST(a_token_has_a_half),
+            TEST(a_token_gets_at_most_half),
             TEST(the_slow_make_room),
             TEST(nobody_is_cut_off_in_vain),
             TEST(lasting_answers_stay),

@@ -279,7 +279,7 @@ static void a_trusted_folder_counts_until_a_byte_changes(void **state)
 }
 
 /* A relative path is ignored: it would be found in the folder in which somebody works. */
-static void a_folder_counts_for_nobody_who_has_no_home(void **state)
+static void a_folder_is_not_trusted_by_a_user_without_a_home(void **state)
 {
         (void)state;
         static const char *const none[] = {
@@ -529,7 +529,7 @@ static void assert_nothing_counts(struct world *w, bool warns)
         world_release(w);
 }
 
-static void whatever_stands_in_place_of_the_file_counts_for_nothing(void **state)
+static void whatever_is_in_place_of_the_file_is_not_used(void **state)
 {
         (void)state;
         struct world w, other;
@@ -580,14 +580,14 @@ int main(void)
             cmocka_unit_test(params_cannot_replace_the_conversation),
             cmocka_unit_test(strict_is_set_by_the_strongest_layer),
             cmocka_unit_test(a_trusted_folder_counts_until_a_byte_changes),
-            cmocka_unit_test(a_folder_counts_for_nobody_who_has_no_home),
+            cmocka_unit_test(a_folder_is_not_trusted_by_a_user_without_a_home),
             cmocka_unit_test(trust_is_in_one_path_and_can_be_taken_back),
             cmocka_unit_test(a_link_to_a_trusted_file_is_not_trusted),
             cmocka_unit_test(a_linked_folder_has_the_trust_of_the_folder_that_it_is),
             cmocka_unit_test(a_damaged_trust_file_trusts_nobody),
             cmocka_unit_test(servers_are_read_in_the_usual_shape),
             cmocka_unit_test(mistakes_are_answered_with_file_key_and_suggestion),
-            cmocka_unit_test(whatever_stands_in_place_of_the_file_counts_for_nothing),
+            cmocka_unit_test(whatever_is_in_place_of_the_file_is_not_used),
         };
 
         cmocka_set_message_output(CM_OUTPUT_TAP);

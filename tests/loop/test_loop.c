@@ -720,11 +720,12 @@ int main(void)
 {
         cmocka_set_message_output(CM_OUTPUT_TAP);
         const struct CMUnitTest tests[] = {
-            {"everything is stored before it is told, dispatch before the tool", order, 0, 0, 0},
+            {"everything is stored before it is reported, dispatch before the tool", order, 0, 0,
+                0},
             {"parallel calls overlap and are stored in the order of the calls", parallel, 0, 0, 0},
             {"a call that may not run beside others runs alone", serial, 0, 0, 0},
-            {"a required tool is insisted on once, and the dropped reply is no message", required,
-                0, 0, 0},
+            {"a required tool is insisted on once, and the dropped reply is not a message",
+                required, 0, 0, 0},
             {"a call cut off by length is not run and says so (F4)", cut_call, 0, 0, 0},
             {"unknown tools, bad arguments and failing tools become results", mistakes, 0, 0, 0},
             {"a tool's own members join its message unless they are the loop's or torn", extras, 0,
@@ -733,9 +734,9 @@ int main(void)
             {"limits of turns, time and tokens end the run with a stored reason", limits, 0, 0, 0},
             {"a stop gives running and waiting calls an interrupted result", stop_in_tools, 0, 0,
                 0},
-            {"a stop inside a reply keeps the text that had come", stop_in_stream, 0, 0, 0},
+            {"a stop inside a reply keeps the text that had arrived", stop_in_stream, 0, 0, 0},
             {"a failed model call is an assistant message with its text", model_errors, 0, 0, 0},
-            {"permission is asked, bound to the exact bytes, and denied where nobody is",
+            {"permission is asked, bound to the exact bytes, and denied where nobody can answer",
                 permissions, 0, 0, 0},
             {"all calls of a reply are decided before the first one starts", all_decided_first, 0,
                 0, 0},
@@ -745,8 +746,8 @@ int main(void)
             {"pieces of text are merged over at most 50 ms", merging, 0, 0, 0},
             {"a conversation with a live run is refused", live_run, 0, 0, 0},
             {"wrong options write nothing", options, 0, 0, 0},
-            {"whichever write fails, nothing is told that is not stored", every_write_fails, 0, 0,
-                0},
+            {"whichever write fails, nothing is reported that is not stored", every_write_fails, 0,
+                0, 0},
         };
         return cmocka_run_group_tests_name("loop", tests, NULL, NULL);
 }

@@ -258,7 +258,7 @@ static size_t count_lines(const char *path)
         return n;
 }
 
-static void a_server_that_hangs_is_left_after_its_limit_and_told(void **state)
+static void a_server_that_hangs_is_abandoned_after_its_limit_and_told(void **state)
 {
         (void)state;
         bool asked = false;
@@ -546,7 +546,7 @@ int main(void)
             cmocka_unit_test(nothing_of_a_result_is_lost),
             cmocka_unit_test(a_tool_that_fails_says_so_in_its_own_words),
             cmocka_unit_test(a_server_that_dies_in_a_call_gives_an_error_and_is_started_again),
-            cmocka_unit_test(a_server_that_hangs_is_left_after_its_limit_and_told),
+            cmocka_unit_test(a_server_that_hangs_is_abandoned_after_its_limit_and_told),
             cmocka_unit_test(a_stop_ends_the_waiting_at_once),
             cmocka_unit_test(garbage_between_messages_is_passed_over),
             cmocka_unit_test(an_answer_of_more_than_ten_mebibytes_is_taken_whole),

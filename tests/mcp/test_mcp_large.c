@@ -328,8 +328,8 @@ static void hostile(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-            {"an answer that is not held says what it would if it were", as_if_it_were_held, NULL,
-                NULL, NULL},
+            {"an answer that is not held gives the same result as if it were", as_if_it_were_held,
+                NULL, NULL, NULL},
             {"a large answer over stdio is stored whole while it comes, in little memory",
                 over_stdio, NULL, NULL, NULL},
             {"a large answer over HTTP is stored whole while it comes, in little memory", over_http,
@@ -337,8 +337,8 @@ int main(void)
             {"a large answer whose id comes last is given to the right call", after_one_who_left,
                 NULL, NULL, NULL},
             {"nothing of a large answer of another kind is lost", other_shapes, NULL, NULL, NULL},
-            {"a large answer that is broken is an error, and the server can be used on", hostile,
-                NULL, NULL, NULL},
+            {"a large answer that is broken is an error, and the server still works", hostile, NULL,
+                NULL, NULL},
         };
         cmocka_set_message_output(CM_OUTPUT_TAP);
         setenv("PYTHONDONTWRITEBYTECODE", "1", 1);

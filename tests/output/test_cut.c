@@ -23,7 +23,7 @@ static void is_one_piece(const char *piece)
         buf_release(&b);
 }
 
-static void a_cut_never_falls_inside_what_is_seen_as_one(void **state)
+static void a_cut_never_splits_a_visible_character(void **state)
 {
         (void)state;
         is_one_piece("\xC3\xA9");
@@ -40,7 +40,7 @@ static void a_cut_never_falls_inside_what_is_seen_as_one(void **state)
         is_one_piece("\x1B]8;;http://x\x07");
 }
 
-static void what_stands_apart_may_be_parted(void **state)
+static void separate_characters_may_be_split(void **state)
 {
         (void)state;
         const char *flags = "\xF0\x9F\x87\xA9\xF0\x9F\x87\xAA\xF0\x9F\x87\xAB\xF0\x9F\x87\xB7";
@@ -148,8 +148,8 @@ static void names_from_outside_are_quoted_unless_plain(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-            cmocka_unit_test(a_cut_never_falls_inside_what_is_seen_as_one),
-            cmocka_unit_test(what_stands_apart_may_be_parted),
+            cmocka_unit_test(a_cut_never_splits_a_visible_character),
+            cmocka_unit_test(separate_characters_may_be_split),
             cmocka_unit_test(a_chain_without_end_is_cut_after_all),
             cmocka_unit_test(a_chain_is_kept_whole_up_to_256_bytes_and_no_further),
             cmocka_unit_test(a_clean_line_is_one_line_of_plain_text),

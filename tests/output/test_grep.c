@@ -436,7 +436,7 @@ static void answers_are_the_same_with_an_index_of_the_lines(void **state)
 }
 
 /* Anybody may have written the file of an index. */
-static void an_index_that_contradicts_what_was_counted_is_not_believed(void **state)
+static void an_index_that_contradicts_the_count_is_not_used(void **state)
 {
         struct grep_options o = {
             .pattern = STR("x"), .engines = PLAY_ENGINES, .max_results = 1, .spread = 4};
@@ -800,7 +800,7 @@ int main(void)
             cmocka_unit_test(it_finds_what_the_engine_finds_line_by_line),
             cmocka_unit_test(answers_do_not_depend_on_the_size_of_the_blocks),
             cmocka_unit_test(answers_are_the_same_with_an_index_of_the_lines),
-            cmocka_unit_test(an_index_that_contradicts_what_was_counted_is_not_believed),
+            cmocka_unit_test(an_index_that_contradicts_the_count_is_not_used),
             cmocka_unit_test(lines_longer_than_the_window_are_searched_whole),
             cmocka_unit_test(the_ends_of_a_line_longer_than_the_window_are_its_own),
             cmocka_unit_test(no_match_goes_over_the_end_of_a_line),

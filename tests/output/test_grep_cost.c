@@ -185,7 +185,7 @@ static int check(const struct grep_options *o, struct steno_error *err)
         return rc;
 }
 
-static void a_bad_pattern_is_told_where_and_why(void **state)
+static void the_error_of_a_bad_pattern_says_where_and_why(void **state)
 {
         static const struct {
                 const char *pattern;
@@ -213,7 +213,7 @@ static void a_bad_pattern_is_told_where_and_why(void **state)
         assert_int_equal(check(&good, &err), 0);
 }
 
-static void patterns_without_measure_are_refused(void **state)
+static void patterns_without_limits_are_refused(void **state)
 {
         struct buf b;
         struct steno_error err = {0};
@@ -270,8 +270,8 @@ int main(void)
             cmocka_unit_test(back_references_are_answered_in_time),
             cmocka_unit_test(catastrophic_patterns_on_very_long_lines_too),
             cmocka_unit_test(a_costly_pattern_is_called_so),
-            cmocka_unit_test(a_bad_pattern_is_told_where_and_why),
-            cmocka_unit_test(patterns_without_measure_are_refused),
+            cmocka_unit_test(the_error_of_a_bad_pattern_says_where_and_why),
+            cmocka_unit_test(patterns_without_limits_are_refused),
             cmocka_unit_test(a_line_of_100_megabytes_needs_no_memory_of_its_own),
         };
         cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -20,7 +20,7 @@ static void a_call_is_written_between_tags_that_nothing_in_it_closes(void **stat
         buf_release(&b);
 }
 
-static void what_is_no_object_is_refused(void **state)
+static void anything_but_an_object_is_refused(void **state)
 {
         struct buf b;
         (void)state;
@@ -96,7 +96,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(a_call_is_written_between_tags_that_nothing_in_it_closes),
-            cmocka_unit_test(what_is_no_object_is_refused),
+            cmocka_unit_test(anything_but_an_object_is_refused),
             cmocka_unit_test(hostile_text_comes_back_whole_and_closes_nothing),
             cmocka_unit_test(broken_calls_are_passed_over),
         };

@@ -105,7 +105,7 @@ static void passing_is_noticed_at_the_byte_and_stays(void **state)
         assert_true(policy_passed(&p, &c));
 }
 
-static void a_stub_is_known_and_a_pretender_is_not(void **state)
+static void a_stub_is_recognised_and_an_imitation_is_not(void **state)
 {
         struct policy p;
         struct buf b, big;
@@ -144,7 +144,7 @@ int main(void)
             cmocka_unit_test(profiles_have_names),
             cmocka_unit_test(counting_does_not_depend_on_the_cuts),
             cmocka_unit_test(passing_is_noticed_at_the_byte_and_stays),
-            cmocka_unit_test(a_stub_is_known_and_a_pretender_is_not),
+            cmocka_unit_test(a_stub_is_recognised_and_an_imitation_is_not),
         };
         cmocka_set_message_output(CM_OUTPUT_TAP);
         return cmocka_run_group_tests(tests, NULL, NULL);

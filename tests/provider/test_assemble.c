@@ -517,7 +517,7 @@ int main(void)
             {"index 0 on every call with another id is another call", index_zero_always, 0, 0, 0},
             {"a missing, empty or repeated call id is replaced by a made one", ids_made, 0, 0, 0},
             {"opaque members of message, call and function keep their bytes", opaque, 0, 0, 0},
-            {"arguments that are no JSON object are kept and marked, objects become strings",
+            {"arguments that are not a JSON object are kept and marked, objects become strings",
                 bad_arguments, 0, 0, 0},
             {"a call that the length limit cut is marked, the ones before it are not",
                 cut_by_length, 0, 0, 0},

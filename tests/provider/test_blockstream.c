@@ -288,13 +288,13 @@ static void whole_body(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-            {"text comes piece by piece, and usage is the last that was told", text_and_usage, NULL,
-                NULL, NULL},
+            {"text comes piece by piece, and the last usage that was sent counts", text_and_usage,
+                NULL, NULL, NULL},
             {"thinking keeps its signature, and calls their input byte for byte",
                 thinking_and_calls, NULL, NULL, NULL},
             {"an id or a name with a NUL is not taken for its first half", words_with_nul, NULL,
                 NULL, NULL},
-            {"input that is cut off or no object is kept and not run", broken_input, NULL, NULL,
+            {"input that is cut off or not an object is kept and not run", broken_input, NULL, NULL,
                 NULL},
             {"blocks and deltas of unknown kinds are kept whole", unknown_blocks_and_deltas, NULL,
                 NULL, NULL},

@@ -491,7 +491,7 @@ int main(void)
 {
         cmocka_set_message_output(CM_OUTPUT_TAP);
         const struct CMUnitTest tests[] = {
-            {"a stream is told piece by piece and ends with [DONE]", good_stream, 0, 0, 0},
+            {"a stream is reported piece by piece and ends with [DONE]", good_stream, 0, 0, 0},
             {"the connection is kept from one call to the next", kept_connection, 0, 0, 0},
             {"an endpoint that answers whole JSON to a streamed request is understood",
                 json_instead, 0, 0, 0},
@@ -499,8 +499,8 @@ int main(void)
                 0, 0, 0},
             {"a refused connection is LLM_NETWORK", refused, 0, 0, 0},
             {"silence is LLM_TIMEOUT, keeps the text and is not asked again", idle, 0, 0, 0},
-            {"a refused key is LLM_AUTH, told in the endpoint's words, never retried", unauthorized,
-                0, 0, 0},
+            {"a refused key is LLM_AUTH, reported in the endpoint's words, never retried",
+                unauthorized, 0, 0, 0},
             {"429 is asked again after Retry-After", rate_limited, 0, 0, 0},
             {"an error inside a stream is asked again as its status would be, before the first "
              "token",

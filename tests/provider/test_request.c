@@ -103,8 +103,8 @@ int main(void)
                 0},
             {"every provider sends the parameters that do not replace the conversation", params, 0,
                 0, 0},
-            {"no provider sends a request from a history or parameters that are no JSON", broken, 0,
-                0, 0},
+            {"no provider sends a request from a history or parameters that are not JSON", broken,
+                0, 0, 0},
         };
         cmocka_set_message_output(CM_OUTPUT_TAP);
         return cmocka_run_group_tests(tests, NULL, NULL);

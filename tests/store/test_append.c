@@ -392,7 +392,8 @@ int main(void)
                 many_threads),
             TEST("an id is stored once, and refused with other bytes", same_id),
             TEST("more conversations than descriptors take turns", many_conversations),
-            TEST("a flag from the future and an id that cannot be are refused", cannot_be_meant),
+            TEST("a flag of a later version and an id that is not allowed are refused",
+                cannot_be_meant),
             TEST("thousands of ids are known again after every opening", many_ids),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -438,7 +438,7 @@ static void meta_that_cannot_be_read_is_found(void **state)
         finds(f, true, "meta.json is missing", "");
 }
 
-static void an_index_of_ids_that_lies_is_made_anew(void **state)
+static void an_index_of_ids_that_is_wrong_is_rebuilt(void **state)
 {
         struct fixture *f = *state;
         fill(f);
@@ -634,7 +634,7 @@ int main(void)
             T(a_lost_part_and_a_changed_one_are_found),
             T(a_damaged_journal_is_found_and_its_torn_end_repaired),
             T(meta_that_cannot_be_read_is_found),
-            T(an_index_of_ids_that_lies_is_made_anew),
+            T(an_index_of_ids_that_is_wrong_is_rebuilt),
             T(the_trash_is_looked_at_too),
             T(it_can_be_asked_of_one_conversation_and_stopped),
             T(figures_are_those_of_the_store),

@@ -499,7 +499,7 @@ static void a_run_of_another_boot_is_dead_when_its_lease_stands_still(void **sta
         steno_close(store);
 }
 
-static void who_was_taken_for_dead_writes_nothing_more(void **state)
+static void a_run_that_was_taken_over_writes_nothing_more(void **state)
 {
         struct fixture *f = *state;
         struct steno_run *run;
@@ -569,7 +569,7 @@ int main(void)
             T(a_call_keeps_its_start_its_steps_and_its_output),
             T(readers_at_the_same_time_see_the_same_bytes),
             T(a_run_of_another_boot_is_dead_when_its_lease_stands_still),
-            T(who_was_taken_for_dead_writes_nothing_more),
+            T(a_run_that_was_taken_over_writes_nothing_more),
             T(a_live_run_is_left_alone),
             T(a_recovery_that_fails_does_not_fail_the_read),
         };

@@ -245,10 +245,10 @@ int main(void)
         cmocka_set_message_output(CM_OUTPUT_TAP);
         const struct CMUnitTest tests[] = {
             TEST("every change is listed, though lists of changes come and go", taken_list),
-            TEST("an index that is lost or damaged is made anew", lost_index),
-            TEST("an index that is removed under our hands is made anew", removed_while_open),
+            TEST("an index that is lost or damaged is rebuilt", lost_index),
+            TEST("an index that is removed while it is open is rebuilt", removed_while_open),
             TEST("messages are those that can be seen", shown_messages),
-            TEST("a log that was replaced by another of the same size is counted anew", same_size),
+            TEST("a log that was replaced by another of the same size is counted again", same_size),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -108,7 +108,7 @@ int main(void)
         cmocka_set_message_output(CM_OUTPUT_TAP);
         play_in_memory();
         const struct CMUnitTest tests[] = {
-            {"a store that leaves out any one sync is found out", every_sync_is_needed, NULL, NULL,
+            {"a store that leaves out any one sync is noticed", every_sync_is_needed, NULL, NULL,
                 NULL},
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

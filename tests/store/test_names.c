@@ -65,7 +65,7 @@ static void meta_says(struct fixture *f, const char *file, const char *words)
                 fail_msg("%s: %s", file, text);
 }
 
-static void who_knows_the_id_gives_it_back(void **state)
+static void a_caller_that_knows_the_id_restores_it(void **state)
 {
         struct fixture *f = *state;
         struct steno_conv *conv;
@@ -182,7 +182,7 @@ int main(void)
         cmocka_set_message_output(CM_OUTPUT_TAP);
 #define T(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
         const struct CMUnitTest tests[] = {
-            T(who_knows_the_id_gives_it_back),
+            T(a_caller_that_knows_the_id_restores_it),
             T(setting_a_title_writes_the_names),
             T(a_folder_nobody_knows_opens_by_its_name),
             T(the_trash_gives_it_back_to_its_folder),

@@ -325,11 +325,12 @@ int main(void)
             TEST("a damaged record in the middle is reported and costs nothing else",
                 damage_anywhere),
             TEST("a damaged last record that was synced keeps its place", damage_at_the_end),
-            TEST("an index that is damaged anywhere is not believed", lying_index),
+            TEST("an index that is damaged anywhere is not used", lying_index),
             TEST("recovery reads a bounded part of a log of any length", bounded),
-            TEST("files that are odd or missing do not keep a conversation shut", odd_files),
+            TEST("files that are odd or missing do not prevent a conversation from opening",
+                odd_files),
             TEST("ids of any kind become conversations, or are refused", odd_names),
-            TEST("a store from the future is refused", future_store),
+            TEST("a store of a later version is refused", future_store),
             TEST("bad input is refused and leaves nothing behind", bad_input),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -208,7 +208,7 @@ static void wrong_calls_are_refused(void **state)
         steno_run_close(run);
 }
 
-static void a_second_run_is_refused_and_told_which_is_at_work(void **state)
+static void a_second_run_is_refused_with_the_id_of_the_live_one(void **state)
 {
         struct world *w = *state;
         struct steno_run *first, *second;
@@ -576,7 +576,7 @@ static void write_for_ever(const char *path, int to)
         }
 }
 
-static void a_killed_writer_loses_nothing_it_told_of(void **state)
+static void a_killed_writer_loses_nothing_that_it_reported(void **state)
 {
         struct world *w = *state;
         struct seed seed = seed_start();
@@ -743,7 +743,7 @@ static int counting_sync(const struct fs *self, int fd)
         return env_real()->fs->fdatasync(env_real()->fs, fd);
 }
 
-static void an_event_that_is_to_last_is_synced_before_it_is_told(void **state)
+static void a_durable_event_is_synced_before_it_is_reported(void **state)
 {
         struct world *w = *state;
         struct fs fs = *env_real()->fs;
@@ -824,7 +824,7 @@ int main(void)
             T(events_come_back_in_order_and_verbatim),
             T(a_writer_that_ended_without_finishing_is_dead),
             T(wrong_calls_are_refused),
-            T(a_second_run_is_refused_and_told_which_is_at_work),
+            T(a_second_run_is_refused_with_the_id_of_the_live_one),
             T(nothing_follows_the_end_of_a_run),
             T(a_claim_that_is_given_back_leaves_no_run),
             T(of_runs_that_threads_begin_at_once_one_is_made),
@@ -838,12 +838,12 @@ int main(void)
             T(an_outcome_without_a_call_in_the_log_is_refused_and_reported),
             T(a_reused_call_id_belongs_to_the_reply_that_made_it),
             T(a_call_of_an_unknown_run_is_unrecorded_and_a_deleted_one_is_not_listed),
-            T(a_killed_writer_loses_nothing_it_told_of),
+            T(a_killed_writer_loses_nothing_that_it_reported),
             T(a_journal_torn_at_any_byte_is_taken_over),
             T(a_long_torn_line_leaves_nothing_behind_what_is_written_next),
             T(a_journal_that_its_writer_holds_is_not_taken_over),
             T(damage_in_the_middle_costs_only_itself),
-            T(an_event_that_is_to_last_is_synced_before_it_is_told),
+            T(a_durable_event_is_synced_before_it_is_reported),
             T(a_run_with_an_id_that_was_made_here_is_not_looked_for),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -95,7 +95,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
             CASE("what is process-durable is soon on the disk", soon),
-            CASE("it is when the wall clock is set back meanwhile", whatever_the_clock),
+            CASE("also when the wall clock is set back meanwhile", whatever_the_clock),
             CASE("the thread takes no signals from the program", no_signals),
         };
         cmocka_set_message_output(CM_OUTPUT_TAP);

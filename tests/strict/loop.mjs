@@ -166,7 +166,7 @@ async function random(p) {
     );
   }
   failures.report(section, `${p}: the endpoint refuses no request of ${seeds.length} random histories`);
-  report(asked === seeds.length, `${p}: each of ${seeds.length} histories was asked on: ${asked}`);
+  report(asked === seeds.length, `${p}: each of ${seeds.length} histories was continued: ${asked}`);
   server.kill();
   e.stop();
 }

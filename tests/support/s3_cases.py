@@ -93,7 +93,7 @@ def behaviours(pg, s3, check, bucket="artifacts"):
           and store.bytes_of("c", other) == small, other)
     blind = Store(pg, "s3", {})
     run = blind.steno("context", "read", "c", ref, "--raw")
-    check("who has not been told of the bucket is told what to set",
+    check("a process that does not know the bucket is told what to set",
           run.returncode and b"STENO_BLOBS" in run.stderr, run)
     run = store.steno("check")
     check("the store is in order", run.returncode == 0, run)
@@ -119,10 +119,10 @@ def moves(pg, s3, check, bucket, store, ref, large):
     before = s3.objects(bucket)
     run = store.steno("rm", "f", "--yes")
     run = store.steno("trash", "--empty", "--yes")
-    check("what leaves the trash leaves the bucket",
+    check("what is deleted from the trash is deleted from the bucket",
           run.returncode == 0 and len(s3.objects(bucket)) == len(before) - 1,
           (run, before, s3.objects(bucket)))
-    check("and the other one keeps its bytes", store.bytes_of("c", ref) == large)
+    check("and the other conversation keeps its bytes", store.bytes_of("c", ref) == large)
 
 
 def death(pg, s3, check, bucket="artifacts"):
@@ -150,7 +150,7 @@ def death(pg, s3, check, bucket="artifacts"):
     check("an upload that was killed is noted", noted == "1", noted)
     store.sql("UPDATE stray SET lease = '-infinity'")
     run = store.steno("trash", "--empty", "--yes")
-    check("and is removed by who looks after its lease",
+    check("and the process that checks its lease removes it",
           run.returncode == 0 and store.sql("SELECT count(*) FROM stray") == "0"
           and s3.objects(bucket) == before and not s3.unfinished(bucket),
           (run, s3.objects(bucket), s3.unfinished(bucket)))

@@ -456,7 +456,7 @@ static void a_replaced_file_is_whole_in_every_state(void **state)
         assert_true(made > 100);
 }
 
-static void without_any_one_of_its_syncs_the_sweep_is_red(void **state)
+static void without_any_one_of_its_syncs_the_sweep_fails(void **state)
 {
         int sites = 1;
 
@@ -492,7 +492,7 @@ int main(void)
             ON_GROUND(a_root_beneath_the_scratch_directory_is_made_durable),
             ON_GROUND(the_same_arguments_make_the_same_bytes),
             cmocka_unit_test(a_replaced_file_is_whole_in_every_state),
-            cmocka_unit_test(without_any_one_of_its_syncs_the_sweep_is_red),
+            cmocka_unit_test(without_any_one_of_its_syncs_the_sweep_fails),
         };
 
         cmocka_set_message_output(CM_OUTPUT_TAP);
