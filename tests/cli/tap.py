@@ -11,7 +11,7 @@ import tempfile
 import traceback
 
 STENO = os.environ.get("STENO", "build/steno")
-# Seconds. No machine is so slow: whoever waits longer waits for what never comes.
+# Seconds. No machine is this slow: waiting longer means waiting for something that never happens.
 PATIENCE = int(os.environ.get("STENO_TEST_PATIENCE") or 300)
 TMP = os.environ.get("STENO_TEST_TMP") or tempfile.mkdtemp(prefix="steno-cli-")
 CALL = {"role": "assistant", "content": None, "tool_calls": [
