@@ -1,5 +1,5 @@
 /*
- * bench_growth.c - how costs grow with what is there already, beside what people use otherwise.
+ * bench_growth.c - how costs grow with what is stored already, beside other common ways.
  *
  *   bench_growth [DIRECTORY [PART]]     (or STENO_BENCH_DIR; the present one)
  *
