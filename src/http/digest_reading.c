@@ -404,8 +404,9 @@ int digest_catch_up(struct digest_entry *e, struct steno_store *store, struct st
                         break;
         }
         e->d.whole = e->d.seq >= last;
-        /* A run ends a moment behind its last message. */
-        if (rc == 0 && (grown || e->run_open) && e->d.whole)
+        /* A run ends a moment behind its last message. One that continues a conversation stores
+         * nothing when it begins. */
+        if (rc == 0 && e->d.whole && (atomic_exchange(&e->at_work, false) || grown || e->run_open))
                 read_runs(e, store, conv);
         if (e->failed) {
                 digest_forget(e);

@@ -7,6 +7,7 @@
 #define HTTP_DIGEST_READING_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/json.h"
 #include "http/digests.h"
@@ -49,6 +50,7 @@ struct digest_entry {
         size_t model;           /* that spoke last, behind the models: none */
         char last_run[80];      /* whose journal was read to its end */
         bool run_open;          /* the next was not over, and its journal is still to be read */
+        atomic_bool at_work;    /* a run is said to be at work, and journals were not read since */
         char open_run[80];      /* that one, */
         uint64_t open_seq;      /* and up to where it was read */
         enum digest_title_rank title_rank;

@@ -183,10 +183,19 @@ const struct digest *digests_known(
         if (e)
                 e->users++;
         pthread_mutex_unlock(&all->mutex);
-        if (!e || (e->d.whole && e->d.seq == seq && !e->run_open))
+        if (!e || (e->d.whole && e->d.seq == seq && !e->run_open && !atomic_load(&e->at_work)))
                 return e ? &e->d : NULL;
         digests_close(all, &e->d);
         return NULL;
+}
+
+void digests_at_work(struct digests *all, const char *project, const char *id)
+{
+        pthread_mutex_lock(&all->mutex);
+        struct digest_entry *e = entry_find(all, project, id);
+        if (e)
+                atomic_store(&e->at_work, true);
+        pthread_mutex_unlock(&all->mutex);
 }
 
 void digests_close(struct digests *all, const struct digest *d)

@@ -113,6 +113,9 @@ int digests_open(struct digests *all, struct steno_store *store, struct steno_co
 const struct digest *digests_known(
     struct digests *all, const char *project, const char *id, uint64_t seq);
 void digests_close(struct digests *all, const struct digest *d);
+/* A run is at work there, as the caller knows: the next digest of it has what the run does, also
+ * when nothing has been stored since the last one. */
+void digests_at_work(struct digests *all, const char *project, const char *id);
 
 void digest_now(const struct digest *d, int64_t now, struct digest_now *out);
 /* Tokens of one reply; false: not known. */

@@ -528,6 +528,22 @@ void runner_put_waiting(struct runner *chat, const char *project, struct buf *ou
                 pthread_mutex_unlock(&chat->mutex);
 }
 
+static enum runner_state state_of(const struct live *l)
+{
+        return l->asked_json && l->answer == STENO_ASK ? RUNNER_WAITING : RUNNER_RUNNING;
+}
+
+void runner_put_states(struct runner *chat, const char *project, struct buf *out)
+{
+        if (!chat)
+                return;
+        pthread_mutex_lock(&chat->mutex);
+        for (struct live *l = chat->list; l; l = l->next)
+                if (!l->over && strcmp(l->project, project) == 0)
+                        buf_printf(out, "%s %d\n", l->conversation, (int)state_of(l));
+        pthread_mutex_unlock(&chat->mutex);
+}
+
 enum runner_state runner_state(struct runner *chat, const char *project, const char *conversation)
 {
         enum runner_state state = RUNNER_IDLE;
@@ -538,7 +554,7 @@ enum runner_state runner_state(struct runner *chat, const char *project, const c
                 if (l->over || strcmp(l->conversation, conversation) != 0 ||
                     strcmp(l->project, project) != 0)
                         continue;
-                state = l->asked_json && l->answer == STENO_ASK ? RUNNER_WAITING : RUNNER_RUNNING;
+                state = state_of(l);
         }
         pthread_mutex_unlock(&chat->mutex);
         return state;

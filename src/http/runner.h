@@ -63,6 +63,10 @@ void runner_put_waiting(struct runner *chat, const char *project, struct buf *ou
 enum runner_state { RUNNER_IDLE, RUNNER_RUNNING, RUNNER_WAITING };
 /* What a conversation does on this server. `chat` may be NULL. */
 enum runner_state runner_state(struct runner *chat, const char *project, const char *conversation);
+/* The same of all conversations of a project that are not idle, a line each, for those who look
+ * whether anything has changed. */
+void runner_put_states(struct runner *chat, const char *project, struct buf *out);
+
 /* The price table of the configuration, a JSON object, or NULL. */
 const char *runner_prices(const struct runner *chat);
 

@@ -196,14 +196,22 @@ static bool is_due(struct topic *t, int ms)
 static void look_list(struct topic_look *l)
 {
         struct steno_list_options opt = {.size = sizeof opt, .limit = LIST_TOP};
+        struct buf all;
         char *json = NULL;
         char data[40];
         if (!is_due(l->t, LIST_MS) || steno_list(l->server->store, l->project, &opt, &json, NULL))
                 return;
-        snprintf(data, sizeof data, "{\"state\":\"%016llx\"}",
-            (unsigned long long)hash_64(json, strlen(json)));
+        /* A list also shows which conversations are at work. A run may begin without storing
+         * anything, and it ends a moment after its last message is stored. */
+        buf_init(&all, 0);
+        buf_puts(&all, json);
         steno_free(json);
-        tell_new(l, str_of(data));
+        waiting_put_states(l->server->waiting, l->project, &all);
+        snprintf(data, sizeof data, "{\"state\":\"%016llx\"}",
+            (unsigned long long)hash_64(all.p, all.n));
+        if (!all.failed)
+                tell_new(l, str_of(data));
+        buf_release(&all);
 }
 
 static void look_approvals(struct topic_look *l)

@@ -326,3 +326,15 @@ enum runner_state waiting_state(struct waiting *all, const char *project, const 
         pthread_mutex_unlock(&all->mutex);
         return state;
 }
+
+void waiting_put_states(struct waiting *all, const char *project, struct buf *out)
+{
+        runner_put_states(all->server->chat, project, out);
+        pthread_mutex_lock(&all->mutex);
+        struct place *p = place_of(all, project);
+        if (p)
+                look(all, p);
+        for (struct far *f = p ? p->runs : NULL; f; f = f->next)
+                buf_printf(out, "%s %s\n", f->conversation, f->asked ? f->call : "");
+        pthread_mutex_unlock(&all->mutex);
+}

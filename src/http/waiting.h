@@ -26,4 +26,8 @@ void waiting_put(struct waiting *all, const char *project, struct buf *out);
 /* What a conversation does, at this server or elsewhere. */
 enum runner_state waiting_state(struct waiting *all, const char *project, const char *conversation);
 
+/* The same of all that are not idle, a line each, for those who look whether anything has changed.
+ */
+void waiting_put_states(struct waiting *all, const char *project, struct buf *out);
+
 #endif

@@ -129,10 +129,38 @@ static void knows_whose_calls_come_before_the_run_tells_of_them(void **state)
         place_close(&p);
 }
 
+/* Somebody continues the conversation: the model is asked, and nothing was stored since. */
+static void knows_of_a_run_that_begins_without_a_message(void **state)
+{
+        struct place p;
+        struct steno_run *run;
+        const struct digest *d = NULL;
+        uint64_t seq = 0;
+        (void)state;
+        place_open(&p);
+        append(&p, "{\"role\":\"user\",\"content\":\"q\"}");
+        tokens_in(&p);
+        assert_int_equal(steno_conv_last_seq(p.conv, &seq, NULL), 0);
+        assert_true(is_known(&p, seq));
+        assert_int_equal(steno_run_begin(p.conv, NULL, "agent", &run, NULL), 0);
+        say(run, "request", "{\"messageId\":\"m\"}");
+        digests_at_work(p.digests, steno_conv_project(p.conv), "c");
+        assert_false(is_known(&p, seq));
+        assert_int_equal(digests_open(p.digests, p.store, p.conv, 60000, &d, NULL), 0);
+        assert_true(d->doing.asked_at > 0);
+        digests_close(p.digests, d);
+        say(run, "run_finished", "{\"reason\":\"stop\"}");
+        steno_run_close(run);
+        tokens_in(&p);
+        assert_true(is_known(&p, seq));
+        place_close(&p);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(counts_a_run_that_was_read_before_it_ended),
+            cmocka_unit_test(knows_of_a_run_that_begins_without_a_message),
             cmocka_unit_test(knows_whose_calls_come_before_the_run_tells_of_them),
         };
         cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -241,6 +241,8 @@ int own_row_put(struct request *r, const struct json *j, json_ref item, const st
         enum runner_state state = waiting_state(r->server->waiting, r->who.project, id);
         if (!has_state(f, state))
                 return 0;
+        if (state != RUNNER_IDLE)
+                digests_at_work(r->server->digests, r->who.project, id);
         int rc = own_row_digest(r, j, item, id, ms, &d, err);
         if (rc == 0 && d && !has_contents(f, d)) {
                 *row = d->whole ? OWN_ROW_LEFT_OUT : OWN_ROW_UNREAD;
