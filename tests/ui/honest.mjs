@@ -186,6 +186,32 @@ scenario("read no count of calls as a fact while the timeline is still loading",
   await holds(async () => equal(await page.getAttribute("canvas.tape", "aria-valuemax"), String(2 * n - 1), "the same end"));
   await page.unrouteAll({ behavior: "wait" });
 });
+// Stores a message, and returns when the page has learned of it and has done what it does then.
+const meanwhile = async (page, id, message) => {
+  const { lastSeq } = await server.api("GET", `/api/chat-sessions/${id}`);
+  const look = page.waitForResponse(async (r) => r.url().endsWith(`/api/chat-sessions/${id}`) && (await r.json()).lastSeq > lastSeq);
+  await server.append(id, [message]);
+  await (await look).finished();
+  await page.evaluate(() => new Promise((done) => setTimeout(done, 50)));
+};
+scenario("see a message that is stored while the rows are on their way, and one while earlier rows are", async (page) => {
+  const id = await server.conversation("Meanwhile", Array.from({ length: 100 }, (_, i) => ({ role: "user", content: `question ${i}\n`.repeat(5) })));
+  let held = false;
+  await page.route("**/messages?*&last=*", async (r) => {
+    const answer = await r.fetch();
+    if (!held) { held = true; await meanwhile(page, id, { role: "user", content: "behind the last page" }); }
+    await r.fulfill({ response: answer });
+  });
+  await shown(id);
+  await until("the first", async () => (await page.innerText("#transcript")).includes("behind the last page"));
+  await page.unrouteAll({ behavior: "wait" });
+  const earlier = await hold(page, "**/messages?*&before=*");
+  await page.$eval("#transcript", (e) => { e.scrollTop = 0; });
+  await until("earlier rows are asked for", () => earlier.held.length);
+  await meanwhile(page, id, { role: "user", content: "behind the earlier page" });
+  await earlier.go();
+  await until("the second", async () => (await page.$$eval("#transcript article", (all) => all.map((e) => e.textContent))).join().includes("behind the earlier page"));
+});
 scenario("leave a conversation right after e, and an output while it is searched, without being taken back", async (page) => {
   const { id, path } = await artifact("Left quickly", "a line\n".repeat(3000), { isError: true });
   const errors = await hold(page, "**/errors?*");

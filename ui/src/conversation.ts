@@ -106,6 +106,7 @@ export class Conversation {
       this.atEnd.value = true;
       this.atStart.value = v.firstSeq <= 1;
     });
+    this.missed();
   }
 
   async loadFrom(seq: number) {
@@ -118,6 +119,12 @@ export class Conversation {
       this.atEnd.value = !v.next_cursor;
       this.atStart.value = seq <= 1 || v.firstSeq <= 1;
     });
+    this.missed();
+  }
+
+  // What was stored while rows were on their way: the look that learned of it left the rows alone.
+  private missed() {
+    if ((this.session.peek()?.lastSeq ?? 0) > this.lastKnown()) void this.refreshEnd().catch(() => {});
   }
 
   // Makes sure that the message with this seq is among the rows.
@@ -128,7 +135,7 @@ export class Conversation {
   private async once(work: () => Promise<void>) {
     if (this.busy) return;
     this.busy = true;
-    try { await work(); } catch (e) { this.complain(e, async () => {}); } finally { this.busy = false; }
+    try { await work(); } catch (e) { this.complain(e, async () => {}); } finally { this.busy = false; this.missed(); }
   }
 
   earlier() {
