@@ -17,7 +17,7 @@
  * readers are the store's bookkeeping: recovery uses them to complete a run that died. */
 #define STENO_EVENTS(ROW)                                                                          \
         ROW(RUN_STARTED, "run_started", 1, "mode, model, conversation",                            \
-            "the run has begun; always the first")                                                 \
+            "the user's message is stored and the run has begun; always the first")                \
         ROW(MESSAGE, "message", 1, "text",                                                         \
             "a piece of the reply; pieces are merged over at most 50 ms")                          \
         ROW(THINKING, "thinking", 1, "text", "the same for reasoning")                             \

@@ -257,14 +257,19 @@ static int begin_run(struct loop *c, struct steno_error *err)
         c->journal.on_event = c->opt.on_event;
         c->journal.ctx = c->opt.ctx;
         c->deadline = c->opt.max_ms ? time_monotonic_ms() + c->opt.max_ms : 0;
+        return steno_conv_last_seq(c->opt.conv, &c->before, err);
+}
+
+/* Whoever hears that the run has begun may forget the user's message, so that is stored by then. */
+static int tell_started(struct loop *c, struct steno_error *err)
+{
         struct event e;
         journal_event_begin(&e, &c->journal, STENO_EVENT_RUN_STARTED, NULL);
         jsonw_field_cstr(&e.w, "mode", c->opt.mode);
         jsonw_field_cstr(&e.w, "model", c->opt.model);
         jsonw_field_cstr(&e.w, "conversation", steno_conv_id(c->opt.conv));
         journal_event_end(&e, &c->journal);
-        rc = steno_conv_last_seq(c->opt.conv, &c->before, err);
-        return rc ? rc : journal_check(&c->journal, err);
+        return journal_check(&c->journal, err);
 }
 
 static void put_end(struct jsonw *w, const struct loop *c)
@@ -346,6 +351,8 @@ static int run(struct loop *c, char **result, struct steno_error *err)
                 return rc;
         if (rc == 0 && !(c->opt.flags & STENO_LOOP_CONTINUE))
                 rc = loop_store_user(c, err);
+        int told = tell_started(c, rc ? NULL : err);
+        rc = rc ? rc : told;
         if (rc == 0)
                 rc = take_turns(c, err);
         rc = finish(c, rc, err);

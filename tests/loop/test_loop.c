@@ -218,8 +218,8 @@ static void order(void **state)
         world_init(&w, SCRIPT("{\"text\":\"let me see\",\"calls\":[" CALL(
                            "c1", "echo", "{\"a\": 1}") "]}," SAY("all done")));
         assert_int_equal(world_run(&w), 0);
-        assert_string_equal(fake_trace_text(), "event run_started\n"
-                                               "append user\n"
+        assert_string_equal(fake_trace_text(), "append user\n"
+                                               "event run_started\n"
                                                "view\n"
                                                "event message\n"
                                                "append assistant\n"
