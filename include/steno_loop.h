@@ -171,8 +171,8 @@ struct steno_loop_options {
         /* what to do */
         const char *prompt;       /* the user's text, or */
         const char *message_json; /* the whole user message */
-        const char *message_id;   /* id for `prompt`; a prompt sent twice with the same id is stored
-                                     once */
+        const char *message_id;   /* id of the message, where message_json has none; a message that
+                                     is sent twice with the same id is stored once */
         const char *system;       /* put before the history of each request; not stored */
         const char *mode;         /* "chat" when NULL; agent, run */
         const char *run_id;       /* NULL makes one up */

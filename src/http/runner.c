@@ -33,6 +33,7 @@ struct live {
         char *message;
         char *message_json;
         char *message_format;
+        char *message_id;
         char *mode;
         char *model;
         char run[64];
@@ -222,6 +223,7 @@ static void live_free(struct live *l)
         free(l->message);
         free(l->message_json);
         free(l->message_format);
+        free(l->message_id);
         free(l->mode);
         free(l->model);
         steno_free(l->result);
@@ -258,6 +260,7 @@ static void *run(void *arg)
             .prompt = l->message,
             .message_json = l->message_json,
             .message_format = l->message_format,
+            .message_id = l->message_id,
             .mode = l->mode,
             .model = l->model,
             .run_id = l->run,
@@ -325,6 +328,7 @@ static int live_new(
         l->message = copy(t->message, &failed);
         l->message_json = copy(t->message_json, &failed);
         l->message_format = copy(t->message_format, &failed);
+        l->message_id = copy(t->message_id, &failed);
         l->mode = copy(t->mode, &failed);
         l->model = copy(t->model, &failed);
         if (t->run)

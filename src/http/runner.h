@@ -29,6 +29,7 @@ struct runner_turn {
         const char *message;        /* the user's text, or */
         const char *message_json;   /* the whole message; neither: continue */
         const char *message_format; /* of message_json; NULL: openai */
+        const char *message_id;     /* NULL: made up; a message that has it is stored already */
         const char *mode;           /* NULL: chat */
         const char *model;          /* NULL: the configuration's */
         const char *run;            /* id, or NULL */

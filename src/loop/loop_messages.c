@@ -66,7 +66,8 @@ static int note_seen(void *ctx, const struct steno_record *r)
         return 0;
 }
 
-/* The message with the mode and the run that it belongs to, unless it names them itself. */
+/* The message with its id and with the mode and the run that it belongs to, unless it names them
+ * itself. */
 static int add_origin(
     struct loop *c, const struct json *j, struct buf *out, struct steno_error *err)
 {
@@ -75,10 +76,12 @@ static int add_origin(
         json_edits_init(&edits);
         buf_init(&more, 4 * KIB);
         struct jsonw w = jsonw_to(&more);
-        if (json_get(j, 0, "mode") == JSON_NONE && json_get(j, 0, "runId") == JSON_NONE) {
+        if (c->opt.message_id && json_get(j, 0, "id") == JSON_NONE)
+                jsonw_field_cstr(&w, "id", c->opt.message_id);
+        if (json_get(j, 0, "mode") == JSON_NONE && json_get(j, 0, "runId") == JSON_NONE)
                 put_origin(&w, c);
+        if (more.n)
                 json_edit_add_member(&edits, j, 0, buf_str(&more));
-        }
         int rc = json_edits_apply(&edits, j, 0, out) ? error_nomem(err) : 0;
         buf_release(&more);
         json_edits_release(&edits);

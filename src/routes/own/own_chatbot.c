@@ -23,11 +23,14 @@
 
 /* How long a run that is claimed may take to begin, until its request is refused after all. */
 #define CLAIMED_SOON_MS 2000
+/* So often a turn may come to nothing before its run has started. */
+#define TRIES_MAX 9
 
 struct turn {
         struct runner_turn chat;
         bool stream;
         char run[64];
+        char message_id[64];
         bool again;            /* the run is there already */
         const char *new_token; /* a visitor's, told once */
 };
@@ -82,6 +85,8 @@ static bool read_message(struct request *r, const struct json *j, struct turn *t
         } else {
                 buf_put_str(&b, json_raw(j, m));
         }
+        if (t->message_id[0] && json_get(j, m, "id") == JSON_NONE)
+                t->chat.message_id = t->message_id;
         t->chat.message_json = b.failed ? NULL : arena_dup(&r->arena, buf_str(&b)).p;
         buf_release(&b);
         if (!t->chat.message_json)
@@ -93,19 +98,48 @@ static const struct body_rule TURN[] = {{"sessionId", BODY_NAME}, {"mode", BODY_
     {"model", BODY_NAME}, {"stream", BODY_BOOL}, {"message", BODY_TEXT | BODY_OBJECT | BODY_LIST},
     {0}};
 
-/* Was this turn begun before? Then its run says in which conversation. */
+static int is_start(
+    void *ctx, uint64_t seq, const char *at, const char *type, const char *data, size_t n)
+{
+        (void)seq, (void)at, (void)data, (void)n;
+        *(bool *)ctx = event_find(type) == STENO_EVENT_RUN_STARTED;
+        return 1;
+}
+
+/* Did the run come to nothing? It has stored its message before it tells that it has started. */
+static bool died_early(struct request *r, const char *run, const struct json *info)
+{
+        bool started = false;
+        return !json_is(info, json_get(info, 0, "state"), "running") &&
+               steno_run_read(r->store, r->who.project, run, 0, is_start, &started, NULL) >= 0 &&
+               !started;
+}
+
+/*
+ * Was this turn begun before? Then its run says in which conversation. Behind a run that came to
+ * nothing the turn begins once more, under another id.
+ */
 static void find_again(struct request *r, struct turn *t)
 {
-        struct json j;
-        char *info = NULL;
-        json_init(&j);
-        if (steno_run_info(r->store, r->who.project, t->run, &info, NULL) == 0 &&
-            json_parse(&j, info, strlen(info), NULL, NULL) == 0) {
-                t->chat.conversation = request_member(r, &j, 0, "conversation");
-                t->again = t->chat.conversation != NULL;
+        size_t n = strcspn(t->run, "-");
+        t->run[n] = '\0';
+        for (unsigned tries = 1; !t->again && tries <= TRIES_MAX; tries++) {
+                struct json j;
+                char *info = NULL;
+                json_init(&j);
+                if (tries > 1)
+                        snprintf(t->run + n, sizeof t->run - n, "-%u", tries);
+                int rc = steno_run_info(r->store, r->who.project, t->run, &info, NULL);
+                if (rc == 0 && json_parse(&j, info, strlen(info), NULL, NULL) == 0 &&
+                    (tries == TRIES_MAX || !died_early(r, t->run, &j))) {
+                        t->chat.conversation = request_member(r, &j, 0, "conversation");
+                        t->again = t->chat.conversation != NULL;
+                }
+                json_release(&j);
+                steno_free(info);
+                if (rc)
+                        break;
         }
-        json_release(&j);
-        steno_free(info);
 }
 
 static bool read_mode(struct request *r, const struct json *j, struct turn *t)
@@ -130,6 +164,7 @@ static bool read_turn(struct request *r, const struct json *j, struct turn *t)
         t->stream = json_bool(j, json_get(j, 0, "stream"), true);
         if (request_keyed(r, r->path, hex)) {
                 snprintf(t->run, sizeof t->run, "run_k%.31s", hex);
+                snprintf(t->message_id, sizeof t->message_id, "msg_k%.31s", hex);
                 t->chat.run = t->run;
                 find_again(r, t);
         }
@@ -380,6 +415,8 @@ static void take_turn(struct request *r, struct turn *t)
                 take_again(r, t);
                 return;
         }
+        if (t->chat.message && t->message_id[0])
+                t->chat.message_id = t->message_id;
         if (t->stream) {
                 rc = runner_start(r->server->chat, &t->chat, t->run, &err);
                 if (rc == 0)
