@@ -196,7 +196,9 @@ struct steno_loop_options {
         uint32_t tool_ms;           /* time limit of a call: 600,000 when 0 */
         steno_permission_fn permit; /* rules; NULL: ask for all but public tools */
         void *permit_ctx;
-        steno_permission_fn ask; /* asks a person and waits; NULL: nobody is there, deny */
+        /* Asks a person and waits. STENO_ASK: nobody has decided here, so that an answer from
+         * elsewhere counts, and without one the call is denied. NULL: nobody is there. */
+        steno_permission_fn ask;
         void *ask_ctx;
 
         /* limits; a run that reaches one ends with a stored reason */

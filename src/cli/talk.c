@@ -179,7 +179,7 @@ static int ask_elsewhere(
                 now = time_monotonic_ms();
         }
         snprintf(reason, 240, "nobody was there to ask");
-        return STENO_DENY;
+        return STENO_ASK;
 }
 
 static int ask(void *ctx, const struct steno_permission_request *r, char reason[240])
@@ -204,7 +204,7 @@ static int ask(void *ctx, const struct steno_permission_request *r, char reason[
             permission_approve(&t->session.permission.approvals, r->repeat, NULL) == 0)
                 return STENO_ALLOW;
         snprintf(reason, 240, "the user said no");
-        return STENO_DENY;
+        return got == PROMPT_LINE ? STENO_DENY : STENO_ASK;
 }
 
 static int always_ask(void *ctx, const struct steno_permission_request *r, char reason[240])

@@ -205,10 +205,8 @@ static int ask(void *ctx, const struct steno_permission_request *q, char reason[
         pthread_mutex_unlock(&chat->mutex);
         free(described);
         watches_poke(chat->server->watches);
-        if (answer == STENO_ASK) {
+        if (answer == STENO_ASK)
                 snprintf(reason, 240, "nobody was there to allow it");
-                answer = STENO_DENY;
-        }
         return answer;
 }
 

@@ -205,16 +205,20 @@ static int ask_somebody(struct work *w, struct slot *s, struct steno_permission_
                 loop_mail_answer(w->c);
                 goto out;
         }
-        *decision = STENO_DENY;
+        *decision = STENO_ASK;
         if (opt->ask)
                 *decision = opt->ask(opt->ask_ctx, request, reason);
         else
                 snprintf(reason, 240, "nobody was there to ask");
+        /* A person who has decided here has been told so. Another answer that comes in this moment
+         * must not undo that: whoever sent it learns that it was too late. */
         int elsewhere = loop_mail_answer(w->c);
-        if (elsewhere != STENO_ASK) {
+        if (*decision == STENO_ASK && elsewhere != STENO_ASK) {
                 *decision = elsewhere;
                 reason[0] = '\0';
         }
+        if (*decision == STENO_ASK)
+                *decision = STENO_DENY;
         rc = tell_approval(w, s, request, *decision == STENO_ALLOW ? "allowed" : "denied", err);
 out:
         buf_release(&terms.environment);

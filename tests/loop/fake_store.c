@@ -50,6 +50,8 @@ static struct {
         unsigned next_id;
         void (*told)(void *ctx, const char *type);
         void *told_ctx;
+        steno_run_mail_fn listen;
+        void *listen_ctx;
 } fake = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int conv_thing, store_thing;
@@ -554,8 +556,14 @@ int steno_run_check(struct steno_run *run, struct steno_error *err)
 void steno_run_listen(struct steno_run *run, steno_run_mail_fn fn, void *ctx)
 {
         (void)run;
-        (void)fn;
-        (void)ctx;
+        fake.listen = fn;
+        fake.listen_ctx = ctx;
+}
+
+void fake_mail(const char *approval, bool allow)
+{
+        if (fake.listen)
+                fake.listen(fake.listen_ctx, approval, allow);
 }
 
 void steno_run_set_caller(struct steno_run *run, uint64_t seq)

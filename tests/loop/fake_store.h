@@ -39,6 +39,8 @@ const char *fake_event(const char *type, size_t i);
 
 /* Is called with the type of every event once it is stored, by the thread that stores it. */
 void fake_on_event(void (*told)(void *ctx, const char *type), void *ctx);
+/* An answer to a question that comes through the store. */
+void fake_mail(const char *approval, bool allow);
 /* Forgets the end of the log and of the newest run, as a kill would: a dead run remains. */
 void fake_kill(size_t messages_kept);
 

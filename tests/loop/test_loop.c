@@ -25,7 +25,8 @@ struct world {
         char *result;
         int told_unstored; /* messages that a callback got and the store does not have */
         int asked;
-        int answer; /* of the permission hook `ask` */
+        int answer;     /* of the permission hook `ask` */
+        bool elsewhere; /* somebody allows the call elsewhere, before that hook returns */
         char approval[65];
 };
 
@@ -143,6 +144,8 @@ static int ask(void *ctx, const struct steno_permission_request *r, char reason[
         w->asked++;
         memcpy(w->approval, r->repeat, sizeof(w->approval));
         fake_trace("ask %s", r->tool);
+        if (w->elsewhere)
+                fake_mail(r->approval, true);
         if (w->answer == STENO_DENY)
                 snprintf(reason, 240, "not today");
         return w->answer;
@@ -738,6 +741,8 @@ int main(void)
             {"a failed model call is an assistant message with its text", model_errors, 0, 0, 0},
             {"permission is asked, bound to the exact bytes, and denied where nobody can answer",
                 permissions, 0, 0, 0},
+            {"an answer from elsewhere counts where nobody has decided here", answered_elsewhere, 0,
+                0, 0},
             {"all calls of a reply are decided before the first one starts", all_decided_first, 0,
                 0, 0},
             {"a tool that never returns is left behind and the loop goes on", left_behind, 0, 0, 0},
