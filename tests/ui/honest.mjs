@@ -438,8 +438,8 @@ scenario("read a result in Anthropic's format as text, a number in another's as 
   await put("uimessage", '{"id":"u9","role":"assistant","parts":[{"type":"tool-count","toolCallId":"n3","state":"output-available","input":{},"output":{"n":12345678901234567890,"m":1e400,"k":1.50}}]}');
   await shown(id);
   await until("one failed", async () => (await page.textContent("[data-act=failures]").catch(() => "")).startsWith("1 failed"));
-  equal((await page.$$("#transcript .tool-error, .time-row.s-error")).length, 2, "in the transcript and in the timeline");
-  equal((await texts(page, "[data-call=n1] .wrong-row")).join(), "1error: no such file");
+  await holds(async () => equal((await page.$$("#transcript .tool-error, .time-row.s-error")).length, 2, "in the transcript and in the timeline"));
+  await holds(async () => equal((await texts(page, "[data-call=n1] .wrong-row")).join(), "1error: no such file"));
   await page.click("[data-call=n3] .tool-head");
   await until("as it is written", async () => { const t = await page.textContent("[data-call=n3] .tool-body"); return ["12345678901234567890", "1e400", "1.50"].every((n) => t.includes(n)); });
 });
