@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/wait.h"
 #include "http/form.h"
 #include "http/http_limits.h"
+#include "http/route.h"
 #include "http/spool.h"
 
 struct kept {
@@ -18,16 +20,27 @@ struct kept {
         size_t n;
 };
 
+/* A request that is being answered. */
+struct pending {
+        struct pending *next;
+        const struct request *request;
+        char key[SHA256_HEX];
+};
+
 struct replies {
         pthread_mutex_t mutex;
+        pthread_cond_t answered;
+        struct pending *pending;
         struct kept list[SERVER_IDEMPOTENCY_MAX];
 };
 
 struct replies *replies_new(void)
 {
         struct replies *all = calloc(1, sizeof *all);
-        if (all)
+        if (all) {
                 pthread_mutex_init(&all->mutex, NULL);
+                wait_init(&all->answered);
+        }
         return all;
 }
 
@@ -37,6 +50,7 @@ void replies_free(struct replies *all)
                 return;
         for (size_t i = 0; i < SERVER_IDEMPOTENCY_MAX; i++)
                 free(all->list[i].text);
+        pthread_cond_destroy(&all->answered);
         pthread_mutex_destroy(&all->mutex);
         free(all);
 }
@@ -71,12 +85,59 @@ static struct kept *place(struct replies *all, const char *key)
         return &all->list[hash_64(key, SHA256_HEX - 1) % SERVER_IDEMPOTENCY_MAX];
 }
 
+/* ---- the same key twice at once ---- */
+
+/* Requests that last find the other one by themselves, and would keep a thread waiting. */
+static bool is_short(const struct request *r)
+{
+        return !(r->route->flags & (ROUTE_STREAMS | ROUTE_TURN | ROUTE_LATER | ROUTE_URGENT));
+}
+
+/* Under the mutex. */
+static bool is_pending(const struct replies *all, const char *key)
+{
+        const struct pending *p = all->pending;
+        while (p && strcmp(p->key, key) != 0)
+                p = p->next;
+        return p != NULL;
+}
+
+/* Without memory for it the others do not wait. Under the mutex. */
+static void pending_begin(struct replies *all, const struct request *r, const char *key)
+{
+        struct pending *p = malloc(sizeof *p);
+        if (!p)
+                return;
+        *p = (struct pending){.next = all->pending, .request = r};
+        memcpy(p->key, key, sizeof p->key);
+        all->pending = p;
+}
+
+static void pending_end(struct replies *all, const struct request *r)
+{
+        pthread_mutex_lock(&all->mutex);
+        for (struct pending **at = &all->pending; *at; at = &(*at)->next) {
+                struct pending *p = *at;
+                if (p->request != r)
+                        continue;
+                *at = p->next;
+                free(p);
+                pthread_cond_broadcast(&all->answered);
+                break;
+        }
+        pthread_mutex_unlock(&all->mutex);
+}
+
+/* ---- answers ---- */
+
 bool replies_give(struct replies *all, struct request *r)
 {
         char key[SHA256_HEX], body[SHA256_HEX];
         if (!describe(r, key, body))
                 return false;
         pthread_mutex_lock(&all->mutex);
+        while (is_short(r) && is_pending(all, key))
+                pthread_cond_wait(&all->answered, &all->mutex);
         const struct kept *k = place(all, key);
         bool known = strcmp(k->key, key) == 0;
         bool same = known && strcmp(k->body, body) == 0;
@@ -84,13 +145,15 @@ bool replies_give(struct replies *all, struct request *r)
                 buf_put(&r->reply, k->text, k->n);
                 request_reply_json(r, k->status);
         }
+        if (!known && is_short(r))
+                pending_begin(all, r, key);
         pthread_mutex_unlock(&all->mutex);
         if (known && !same)
                 request_error(r, 409, "conflict", "this Idempotency-Key came with another body");
         return known;
 }
 
-void replies_keep(struct replies *all, const struct request *r)
+static void keep(struct replies *all, const struct request *r)
 {
         char key[SHA256_HEX], body[SHA256_HEX];
         if (r->stream || r->file || r->status < 200 || r->status > 299 ||
@@ -109,4 +172,10 @@ void replies_keep(struct replies *all, const struct request *r)
         k->text = copy;
         k->n = r->reply.n;
         pthread_mutex_unlock(&all->mutex);
+}
+
+void replies_keep(struct replies *all, const struct request *r)
+{
+        keep(all, r);
+        pending_end(all, r);
 }

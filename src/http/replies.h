@@ -15,10 +15,11 @@ struct replies;
 struct replies *replies_new(void);
 void replies_free(struct replies *all);
 
-/* Repeats the first answer, or answers with a conflict when the body differs. False: the key is not
- * known. */
+/* Repeats the first answer, or answers with a conflict when the body differs. Waits for it where a
+ * request with that key is being answered, and will not last. False: the key is not known; then
+ * replies_keep must follow. */
 bool replies_give(struct replies *all, struct request *r);
-/* Keeps the answer of a request that stored something. */
+/* Keeps the answer of a request that stored something. All other answers are not kept. */
 void replies_keep(struct replies *all, const struct request *r);
 
 #endif

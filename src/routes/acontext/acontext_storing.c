@@ -161,7 +161,7 @@ static void store(struct request *r, struct steno_conv *conv, const char *format
         struct steno_receipt *receipt = NULL;
         struct history h;
         char id[37], parent[300] = "";
-        acontext_uuid(id);
+        acontext_new_id(r, "message", id);
         struct steno_append_options opt = {.size = sizeof opt,
             .flags = STENO_RECORD | STENO_KEEP_OUTPUTS,
             .format = format,
