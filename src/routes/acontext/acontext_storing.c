@@ -154,6 +154,31 @@ static int note_parent(void *ctx, const struct history_item *item)
         return 1;
 }
 
+static int note_meta(void *ctx, const struct history_item *item)
+{
+        *(bool *)ctx = item->meta != NULL;
+        return 1;
+}
+
+/* The metadata is a record of its own. When the request is repeated, it may not be there yet. */
+static int store_meta(struct steno_conv *conv, const struct steno_receipt *receipt,
+    const char *meta, struct steno_error *err)
+{
+        const char *id = steno_receipt_id(receipt, 0);
+        struct history h;
+        bool there = false;
+        if (steno_receipt_replayed(receipt)) {
+                int rc = history_open(&h, conv, err);
+                if (rc)
+                        return rc;
+                rc = history_find(&h, id, "acontext", note_meta, &there, err);
+                history_close(&h);
+                if (rc < 0)
+                        return rc;
+        }
+        return there ? 0 : steno_amend(conv, "meta", id, meta, strlen(meta), NULL, NULL, err);
+}
+
 static void store(struct request *r, struct steno_conv *conv, const char *format, struct str blob,
     const char *meta)
 {
@@ -170,9 +195,8 @@ static void store(struct request *r, struct steno_conv *conv, const char *format
         int rc = steno_append(conv, blob.p, blob.n, &opt, &receipt, &err);
         if (rc == 0)
                 atomic_fetch_add(&r->server->metrics.appends, 1);
-        if (rc == 0 && meta && !steno_receipt_replayed(receipt))
-                rc = steno_amend(conv, "meta", steno_receipt_id(receipt, 0), meta, strlen(meta),
-                    NULL, NULL, &err);
+        if (rc == 0 && meta)
+                rc = store_meta(conv, receipt, meta, &err);
         if (rc == 0)
                 rc = history_open(&h, conv, &err);
         if (rc) {
