@@ -89,6 +89,8 @@ scenario("answer while a second person answers: one answer counts, and the other
   for (const p of [page, other.page]) await until("gone in both", async () => !(await p.$("#tray [data-act=approve]")));
   await until("one of them is told", async () => (await Promise.all([page, other.page].map((p) => p.evaluate(() => window.toasts.some((t) => /^execute_command: (Allowed|Denied) in another window, \d\d:\d\d:\d\d\.$/.test(t)))))).filter((x) => x).length === 1);
   await until("decided once", async () => (await server.api("GET", `/api/chat-sessions/${id}/messages`)).messages.at(-1).content === "Thank you.");
+  // The tray of the one who was too late stays open and says so.
+  await until("the tray is closed", async () => { await page.evaluate(() => document.querySelector("#tray [aria-label=Close]")?.click()); return !await page.$("#tray"); });
   await other.close();
 });
 scenario("never allow by a key what has no focus, what was not read to its end, or by holding the key down", async (page) => {
