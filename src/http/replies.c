@@ -5,12 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/env.h"
 #include "base/hash.h"
 #include "base/wait.h"
 #include "http/form.h"
 #include "http/http_limits.h"
 #include "http/route.h"
 #include "http/spool.h"
+
+/* A request that is answered takes longer than this only on a disk that hangs. No thread waits
+ * there for ever: the second request is then tried like one that came alone. */
+#define PENDING_MS 10000
 
 struct kept {
         char key[SHA256_HEX]; /* "": none */
@@ -135,9 +140,11 @@ bool replies_give(struct replies *all, struct request *r)
         char key[SHA256_HEX], body[SHA256_HEX];
         if (!describe(r, key, body))
                 return false;
+        int64_t until = time_monotonic_ms() + PENDING_MS;
         pthread_mutex_lock(&all->mutex);
-        while (is_short(r) && is_pending(all, key))
-                pthread_cond_wait(&all->answered, &all->mutex);
+        while (
+            is_short(r) && is_pending(all, key) && wait_until(&all->answered, &all->mutex, until))
+                ;
         const struct kept *k = place(all, key);
         bool known = strcmp(k->key, key) == 0;
         bool same = known && strcmp(k->body, body) == 0;

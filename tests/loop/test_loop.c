@@ -557,7 +557,26 @@ static void permissions(void **state)
         world_end(&w);
 }
 
-/* While a person thinks about the second call, the first call must not end without being stored. */
+/* Two answers in one moment: who answered here was told that it counts. */
+static void answered_elsewhere(void **state)
+{
+        (void)state;
+        const char *script = SCRIPT(ONE(CALL("a", "echo", "{\"x\":1}")) "," SAY("ok"));
+        for (int answer = STENO_ALLOW; answer <= STENO_DENY; answer++) {
+                struct world w;
+                world_init(&w, script);
+                w.opt.permit = NULL;
+                w.answer = answer;
+                w.elsewhere = true;
+                assert_int_equal(world_run(&w), 0);
+                assert_int_equal(fake_traced("dispatch 1 a"), answer != STENO_DENY);
+                assert_true(has(fake_event("tool_call_approval", 1),
+                    answer == STENO_DENY ? "\"state\":\"denied\"" : "\"state\":\"allowed\""));
+                world_end(&w);
+        }
+}
+
+/* While a person thinks about the second call, the first must not finish unstored. */
 static void all_decided_first(void **state)
 {
         (void)state;
