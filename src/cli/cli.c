@@ -165,6 +165,8 @@ const char *cli_store_url(struct cli *c)
                 return c->store_url;
         if (env != NULL && env[0] != 0)
                 return env;
+        if (c->default_url != NULL)
+                return c->default_url;
         if (home == NULL || home[0] != '/') {
                 struct passwd *pw = getpwuid(getuid());
                 home = pw ? pw->pw_dir : "/";
