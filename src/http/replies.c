@@ -141,10 +141,10 @@ bool replies_give(struct replies *all, struct request *r)
         if (!describe(r, key, body))
                 return false;
         int64_t until = time_monotonic_ms() + PENDING_MS;
+        bool in_time = is_short(r);
         pthread_mutex_lock(&all->mutex);
-        while (
-            is_short(r) && is_pending(all, key) && wait_until(&all->answered, &all->mutex, until))
-                ;
+        while (in_time && is_pending(all, key))
+                in_time = wait_until(&all->answered, &all->mutex, until);
         const struct kept *k = place(all, key);
         bool known = strcmp(k->key, key) == 0;
         bool same = known && strcmp(k->body, body) == 0;
